@@ -1,0 +1,138 @@
+//! A reader of one task's log: what stands behind every stream.
+//!
+//! A follower is a cursor. It reads what is committed after its position, from memory where the
+//! entries are recent and from the store where they are not, and waits to be woken when it has
+//! read all. Nothing is buffered for it, so a slow follower costs no memory, loses nothing, and
+//! does not slow the task.
+
+use super::live::{Followed, Live, Logged, Shown};
+use nuncio_core::{Message, Task};
+use nuncio_store::StoreError;
+use std::sync::Arc;
+
+/// Entries taken in one step.
+const STEP: usize = 256;
+
+/// What comes next on a stream.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The task as of an entry.
+    Snapshot(Box<Task>, u64),
+    /// Further entries, in order, none missing.
+    Entries(Vec<Arc<Logged>>),
+    /// A bare message: the whole answer.
+    Reply(Arc<Message>),
+}
+
+/// A reader's place in a task's log.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    live: Arc<Live>,
+    snapshot: Option<(Box<Task>, u64)>,
+    after: u64,
+    until: Until,
+}
+
+/// How far a follower reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until the message in this entry has its answer.
+    Answered(u64),
+    /// Until the task has ended.
+    Terminal,
+    /// It has read all that concerns it.
+    Done,
+}
+
+impl Follower {
+    /// Reads from the beginning of the log.
+    pub(crate) fn from_start(live: Arc<Live>, until: Until) -> Self {
+        Self {
+            live,
+            snapshot: None,
+            after: 0,
+            until,
+        }
+    }
+
+    /// Shows the task as of an entry, then reads the entries after `after`.
+    pub(crate) fn from_snapshot(
+        live: Arc<Live>,
+        (task, seq): (Task, u64),
+        after: u64,
+        until: Until,
+    ) -> Self {
+        Self {
+            live,
+            snapshot: Some((Box::new(task), seq)),
+            after,
+            until,
+        }
+    }
+
+    /// What comes next; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Step>, StoreError> {
+        if let Some((task, seq)) = self.snapshot.take() {
+            return Ok(Some(Step::Snapshot(task, seq)));
+        }
+        while self.until != Until::Done {
+            let message = match self.until {
+                Until::Answered(message) => Some(message),
+                Until::Terminal | Until::Done => None,
+            };
+            match self.live.follow(self.after, message).await {
+                Followed::More => {
+                    let entries = self.read(message).await?;
+                    if !entries.is_empty() {
+                        return Ok(Some(Step::Entries(entries)));
+                    }
+                }
+                Followed::Reply(message) => {
+                    self.until = Until::Done;
+                    return Ok(Some(Step::Reply(message)));
+                }
+                Followed::End => self.until = Until::Done,
+                Followed::Lost(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self, message: Option<u64>) -> Result<Vec<Arc<Logged>>, StoreError> {
+        let mut entries = match self.live.recent(self.after, STEP) {
+            Ok(recent) => recent.unwrap_or_default(),
+            Err(()) => self.read_stored().await?,
+        };
+        let Some(newest) = entries.last() else {
+            return Ok(entries);
+        };
+        self.after = newest.seq;
+        if let Some(message) = message {
+            if let Some(last) = entries.iter().position(|entry| entry.concludes(message)) {
+                entries.truncate(last + 1);
+                self.until = Until::Done;
+            }
+        }
+        entries.retain(|entry| entry.shown() != Shown::No);
+        Ok(entries)
+    }
+
+    async fn read_stored(&self) -> Result<Vec<Arc<Logged>>, StoreError> {
+        let store = &self.live.shared().store;
+        let entries = store
+            .entries(self.live.owner(), self.live.id(), self.after, STEP)
+            .await?;
+        if entries
+            .first()
+            .is_none_or(|entry| entry.seq != self.after + 1)
+        {
+            return Err(StoreError::Unavailable(
+                "the log's old entries were pruned".into(),
+            ));
+        }
+        entries
+            .into_iter()
+            .map(|entry| Logged::from_entry(entry).map(Arc::new))
+            .collect()
+    }
+}

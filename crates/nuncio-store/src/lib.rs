@@ -1,0 +1,414 @@
+//! Where tasks live: an append-only log of numbered entries per task, and what is read out of it.
+//!
+//! A store knows nothing of what an entry says: bodies are opaque bytes (without a newline), and
+//! whoever appends names the status, the checkpoint and the deliveries that go with them. What a
+//! store does know is order, ownership and durability:
+//!
+//! - an append is one transaction: entries, status, checkpoint, lease, idempotency key and due
+//!   deliveries are all there, or none is;
+//! - entries of a task are numbered 1, 2, 3 …; an append that does not continue the number is
+//!   refused, and so is one after a terminal status;
+//! - every query about a task takes the [`Owner`]: another owner's task is as absent as one that
+//!   never was. What serves the server itself, across owners, is apart, in [`Maintenance`].
+//!
+//! The rejected alternative, a store that saves whole tasks, loses exactly what readers need: the
+//! order of what happened.
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod memory;
+mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use nuncio_core::{ContextId, Owner, TaskId, TaskState, Timestamp};
+
+/// One entry of a task's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number: 1 for the first of the task.
+    pub seq: u64,
+    /// What it says; opaque, and without a newline byte.
+    pub body: Bytes,
+}
+
+/// Where a task stands, for lists and for the rule that the first terminal state wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatusRow {
+    /// The state.
+    pub state: TaskState,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A run of the server. A new one is made at each start, so a lease of an earlier run is
+/// recognised as an orphan.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeId(pub String);
+
+/// The number of a lease. It grows with every lease taken on a task, so that whoever lost one
+/// can't write any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fence(pub u64);
+
+/// What an append does to the task's lease.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LeaseChange {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// Takes it for a turn. Refused with [`StoreError::Leased`] while another node's is in force.
+    Take {
+        /// Who takes it.
+        node: NodeId,
+        /// Until when, if it is not renewed.
+        until: Timestamp,
+    },
+    /// Gives it back.
+    Release,
+}
+
+/// A client's own name for a send, so that a retry runs nothing twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The key, unique for the owner.
+    pub key: String,
+    /// A digest of what was sent.
+    pub digest: [u8; 32],
+    /// A record made before this is out of its window and counts as absent.
+    pub not_before: Timestamp,
+}
+
+/// What an idempotency key stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyRecord {
+    /// The task the first send reached.
+    pub task: TaskId,
+    /// The digest of what was sent.
+    pub digest: [u8; 32],
+    /// The entry in which its message stands.
+    pub seq: u64,
+    /// When it was made.
+    pub at: Timestamp,
+}
+
+/// A webhook delivery, committed with the entry it carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDelivery {
+    /// The push config it is for.
+    pub config: String,
+    /// The entry it carries.
+    pub seq: u64,
+    /// When it is to be made.
+    pub due: Timestamp,
+    /// What is sent; opaque.
+    pub body: Bytes,
+}
+
+/// Entries to append and all that is committed with them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Append {
+    /// The entries; the first continues the task's numbers. May be empty, to change the lease.
+    pub entries: Vec<Entry>,
+    /// The status after the entries, where they change it.
+    pub status: Option<StatusRow>,
+    /// The task as it is after the entries, where a checkpoint is due.
+    pub checkpoint: Option<Bytes>,
+    /// The number of the newest entry here that is a user's message.
+    pub message_seq: Option<u64>,
+    /// The lease under which this is written; a stale one is refused with
+    /// [`StoreError::StaleLease`].
+    pub fence: Option<Fence>,
+    /// What happens to the lease.
+    pub lease: LeaseChange,
+    /// The key under which the message among the entries was sent.
+    pub idempotency: Option<IdempotencyKey>,
+    /// Deliveries due.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// A task to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTask {
+    /// Its id; the caller makes it unique.
+    pub id: TaskId,
+    /// Its context.
+    pub context_id: ContextId,
+    /// Its first entries, from number 1; a status must be given.
+    pub first: Append,
+}
+
+/// How an append ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appended {
+    /// Committed. The lease's number is there where one was taken.
+    Committed {
+        /// The number of the lease taken.
+        fence: Option<Fence>,
+    },
+    /// Nothing was written: the idempotency key is in use.
+    Duplicate(IdempotencyRecord),
+}
+
+/// A task as stored, without the entries after its checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTask {
+    /// Its id.
+    pub id: TaskId,
+    /// Its context.
+    pub context_id: ContextId,
+    /// Where it stands.
+    pub status: StatusRow,
+    /// The number of its newest entry.
+    pub last_seq: u64,
+    /// The number of the newest entry that is a user's message.
+    pub last_message_seq: u64,
+    /// The task as of entry [`checkpoint_seq`](Self::checkpoint_seq); `None` where no turn has
+    /// ended yet, and entry 1 is where to begin.
+    pub checkpoint: Option<Bytes>,
+    /// See [`checkpoint`](Self::checkpoint); 0 without one.
+    pub checkpoint_seq: u64,
+    /// Whether a turn holds the lease, in force or not.
+    pub leased: bool,
+}
+
+/// Where in a list a page ended: the status time and the id of its last task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListCursor {
+    /// The last task's status time.
+    pub since: Timestamp,
+    /// The last task's id.
+    pub id: TaskId,
+}
+
+/// Which of an owner's tasks to list, newest status first (ties: greater id first).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListQuery {
+    /// Only this context's.
+    pub context_id: Option<ContextId>,
+    /// Only those in this state.
+    pub state: Option<TaskState>,
+    /// Only those whose status is at least as new as this.
+    pub status_after: Option<Timestamp>,
+    /// Behind this place.
+    pub after: Option<ListCursor>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPage {
+    /// The tasks.
+    pub tasks: Vec<StoredTask>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<ListCursor>,
+    /// How many tasks fit the filters in all, wherever the page is.
+    pub total: u64,
+}
+
+/// What goes wrong in a store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No such task of this owner's.
+    #[error("no such task")]
+    NotFound,
+    /// The task has ended; nothing is appended after a terminal state.
+    #[error("the task has ended as {0:?}")]
+    Ended(TaskState),
+    /// The entries do not continue the task's numbers.
+    #[error("the task's log is at entry {last_seq}, which the append does not continue")]
+    Conflict {
+        /// The newest entry there is.
+        last_seq: u64,
+    },
+    /// The lease under which this was written is no longer in force.
+    #[error("the lease was lost to another turn")]
+    StaleLease,
+    /// Another node's lease is in force.
+    #[error("another node runs this task")]
+    Leased,
+    /// The append breaks the store's rules; a programming error.
+    #[error("malformed append: {0}")]
+    Malformed(&'static str),
+    /// The store can't do its work now; nothing was written. The text says what to do.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Whether and when finished tasks and old entries go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// A task that ended before this is removed whole.
+    pub finished_before: Option<Timestamp>,
+    /// The log of a task that ended before this is removed; its checkpoint stays.
+    pub entries_before: Option<Timestamp>,
+    /// Beyond so many finished tasks, those that ended first are removed.
+    pub max_finished: Option<u64>,
+}
+
+/// What one step of pruning removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Whole tasks.
+    pub tasks: u64,
+    /// Logs of tasks that stay.
+    pub logs: u64,
+}
+
+/// A task whose turn was lost with the node that ran it. The caller now holds its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+    /// The lease taken over.
+    pub fence: Fence,
+}
+
+/// A delivery claimed for an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The store's number for it.
+    pub id: u64,
+    /// Whose task it is of.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+    /// The push config.
+    pub config: String,
+    /// The entry it carries.
+    pub seq: u64,
+    /// What is sent.
+    pub body: Bytes,
+    /// How many attempts were made before.
+    pub attempts: u32,
+}
+
+/// A delivery that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadDelivery {
+    /// What was to be delivered, and how often it was tried.
+    pub delivery: Delivery,
+    /// Why it was given up.
+    pub reason: String,
+}
+
+/// How an attempt at a delivery ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settlement {
+    /// It arrived.
+    Delivered,
+    /// It is to be tried again.
+    Retry {
+        /// When.
+        due: Timestamp,
+    },
+    /// It is given up, and kept for an operator to see.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The store, as an owner's requests see it.
+#[async_trait]
+pub trait Store: Maintenance {
+    /// Creates a task. Its id must be new.
+    ///
+    /// # Errors
+    /// [`StoreError::Malformed`] where the id exists or the first append has no entry or status;
+    /// [`StoreError::Unavailable`].
+    async fn create(&self, owner: &Owner, task: NewTask) -> Result<Appended, StoreError>;
+
+    /// Appends to a task's log. When this returns, what was appended is durable.
+    ///
+    /// # Errors
+    /// See [`StoreError`]; nothing was written then.
+    async fn append(&self, owner: &Owner, task: &TaskId, append: Append)
+    -> Result<Appended, StoreError>;
+
+    /// A task.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
+    async fn load(&self, owner: &Owner, task: &TaskId) -> Result<StoredTask, StoreError>;
+
+    /// Entries with numbers greater than `after`, in order, at most `limit` of them. Fewer may
+    /// come even where more are stored; none comes only where none is stored. Where old entries
+    /// were pruned, the first that comes has a number greater than `after + 1`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
+    async fn entries(&self, owner: &Owner, task: &TaskId, after: u64, limit: usize)
+    -> Result<Vec<Entry>, StoreError>;
+
+    /// A page of the owner's tasks.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn list(&self, owner: &Owner, query: &ListQuery) -> Result<ListPage, StoreError>;
+
+    /// What an idempotency key of the owner's stands for, if its record is not older than
+    /// `not_before`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn idempotent(&self, owner: &Owner, key: &str, not_before: Timestamp)
+    -> Result<Option<IdempotencyRecord>, StoreError>;
+}
+
+/// What the server does for itself, across owners.
+#[async_trait]
+pub trait Maintenance: Send + Sync + 'static {
+    /// Extends all leases of a node in one step.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn renew_leases(&self, node: &NodeId, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Takes over leases that ran out, or whose node can't be alive, at most `limit` of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn claim_orphans(&self, node: &NodeId, now: Timestamp, until: Timestamp, limit: usize)
+    -> Result<Vec<Orphan>, StoreError>;
+
+    /// Claims deliveries that are due, each for one attempt that must be settled before `until`,
+    /// after which it is due again. Of each task and config only the oldest is claimed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn claim_deliveries(&self, node: &NodeId, now: Timestamp, until: Timestamp, limit: usize)
+    -> Result<Vec<Delivery>, StoreError>;
+
+    /// Says how a claimed attempt ended. Settling what somebody else has claimed since does
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn settle_delivery(&self, node: &NodeId, id: u64, settlement: Settlement)
+    -> Result<(), StoreError>;
+
+    /// Deliveries that were given up, by growing number, at most `limit` of those with numbers
+    /// greater than `after`. They are kept until their task is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn dead_deliveries(&self, after: u64, limit: usize)
+    -> Result<Vec<DeadDelivery>, StoreError>;
+
+    /// Removes at most `limit` things that the policy lets go, so that no step holds the store up
+    /// for long. Both counts are zero when nothing is left to do.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError>;
+}
