@@ -157,7 +157,7 @@ fn read(path: &Path) -> io::Result<Contents> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
-        Err(error) => return Err(explain(path, error)),
+        Err(error) => return Err(explain(path, &error)),
     };
     serde_json::from_slice(&bytes).map_err(|error| {
         let text = format!("{} is no key file: {error}", path.display());
@@ -168,7 +168,7 @@ fn read(path: &Path) -> io::Result<Contents> {
 /// Writes beside the file and renames, so that a reader sees the old keys or the new.
 fn write(path: &Path, contents: &Contents) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| explain(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| explain(folder, &error))?;
     }
     let mut bytes = serde_json::to_vec_pretty(contents).map_err(io::Error::other)?;
     bytes.push(b'\n');
@@ -182,10 +182,10 @@ fn write(path: &Path, contents: &Contents) -> io::Result<()> {
         file.sync_all()
     });
     file.and_then(|()| fs::rename(&beside, path))
-        .map_err(|error| explain(path, error))
+        .map_err(|error| explain(path, &error))
 }
 
-fn explain(path: &Path, error: io::Error) -> io::Error {
+fn explain(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 

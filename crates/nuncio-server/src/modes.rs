@@ -64,7 +64,7 @@ fn fits(mode: &str, media_type: &str) -> bool {
         .strip_suffix("/*")
         .or((!mode.contains('/')).then_some(mode.as_str()))
     {
-        Some(main) if main == "data" => media_type == "application/json",
+        Some("data") => media_type == "application/json",
         Some(main) => media_type
             .strip_prefix(main)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),

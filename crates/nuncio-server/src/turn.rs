@@ -300,8 +300,20 @@ impl Turn {
     /// # Errors
     /// None.
     pub fn reply(self, parts: Vec<Part>) -> TurnResult {
-        let mut message = self.agent_message(parts);
+        let message = self.agent_message(parts);
+        self.reply_with(message)
+    }
+
+    /// Answers like [`reply`](Self::reply), with a message that is made already: the way for
+    /// agents that speak A2A themselves. It keeps all it has, but for the ids of its task and
+    /// context and its role, which are given.
+    ///
+    /// # Errors
+    /// None.
+    pub fn reply_with(self, mut message: Message) -> TurnResult {
         message.task_id = None;
+        message.context_id = Some(self.context_id().clone());
+        message.role = Role::Agent;
         Ok(Outcome(End::Message(message)))
     }
 

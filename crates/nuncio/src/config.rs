@@ -385,13 +385,20 @@ fn variables(prefix: &str, reference: &Dict) -> Dict {
         let value = match default {
             Value::Dict(_, inner) => Some(Value::from(variables(&variable, inner))),
             Value::String(..) => env::var(&variable).ok().map(Value::from),
-            _ => env::var(&variable).ok().and_then(|text| text.parse().ok()),
+            _ => env::var(&variable).ok().map(toml_value),
         };
         if let Some(value) = value {
             found.insert(name.clone(), value);
         }
     }
     found
+}
+
+/// A text read as a TOML value. What is none stays text, and is refused where its key's type is
+/// known.
+fn toml_value(text: String) -> Value {
+    let read = Figment::from(Toml::string(&format!("value = {text}"))).extract_inner("value");
+    read.unwrap_or_else(|_| Value::from(text))
 }
 
 impl Provider for Environment {

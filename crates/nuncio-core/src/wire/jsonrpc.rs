@@ -6,8 +6,9 @@
 //! together from bytes: the result of an event is encoded once, and every reader of the event
 //! gets it in an envelope with its own id.
 //!
-//! A2A has no notifications and no batches. A request without an id is refused, since whoever
-//! sent it would wait for an answer that can't name it.
+//! A2A has no batches, and no notifications: a request without an id is to be refused, since
+//! whoever sent it would wait for an answer that can't name it. That is left to the caller, who
+//! alone can tell whether something more useful is wrong with it.
 
 use super::DecodeError;
 use super::read::{At, Mode, Reader, string, whole};
@@ -18,8 +19,9 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
 use std::fmt;
 
-/// The deepest nesting that is read, whatever the configuration says: reading is recursive.
-const DEEPEST: usize = 512;
+/// The deepest nesting that is taken from a client, whatever the configuration says: reading is
+/// recursive, and what is stored is nested a little deeper still.
+const DEEPEST: usize = 256;
 
 /// The domain of A2A's `google.rpc.ErrorInfo`.
 pub const ERROR_DOMAIN: &str = "a2a-protocol.org";
@@ -95,9 +97,8 @@ impl From<u64> for RequestId {
 pub struct RpcRequest {
     /// To go back in the reply; null where the request has none.
     pub id: RequestId,
-    /// Whether the request has an id at all. A2A has no notifications, so one without is invalid,
-    /// but that is for the caller to say once it knows what else is wrong: clients that forget
-    /// the id are told first of an unknown method and of bad parameters.
+    /// Whether the request has an id. One without is invalid, but that is the last thing to say
+    /// of it: a client that forgets the id is told first of an unknown method or bad parameters.
     pub has_id: bool,
     /// The method, in any spelling.
     pub method: String,
@@ -114,7 +115,7 @@ pub struct RpcFailure {
     pub error: ProtocolError,
 }
 
-/// Reads a request body. Nesting deeper than `max_depth` (at most 512) is refused before
+/// Reads a request body. Nesting deeper than `max_depth` (at most 256) is refused before
 /// anything recursive sees it.
 ///
 /// ```
@@ -132,7 +133,7 @@ pub fn parse_request(body: &[u8], max_depth: usize) -> Result<RpcRequest, RpcFai
         id,
         error: ProtocolError::with_message(kind, message),
     };
-    let value = parse_json(body, max_depth)
+    let value = parse_json(body, max_depth.min(DEEPEST))
         .map_err(|error| fail(RequestId::Null, ErrorKind::ParseError, &error.to_string()))?;
     let invalid = |id, message: &str| fail(id, ErrorKind::InvalidRequest, message);
     let mut request = match value {
@@ -171,7 +172,12 @@ pub fn parse_request(body: &[u8], max_depth: usize) -> Result<RpcRequest, RpcFai
             });
         }
     };
-    Ok(RpcRequest { id, has_id, method, params })
+    Ok(RpcRequest {
+        id,
+        has_id,
+        method,
+        params,
+    })
 }
 
 /// Why bytes are no JSON that is read here.
@@ -183,10 +189,9 @@ pub(super) enum JsonError {
     Syntax(serde_json::Error),
 }
 
-/// Parses JSON no deeper than `max_depth`. The parser's own limit is lifted: it is a fixed 128,
+/// Parses JSON no deeper than `max_depth`, which must be so small that the stack holds it. The parser's own limit is lifted: it is a fixed 128,
 /// while what a store holds is nested deeper than the request that brought it.
 pub(super) fn parse_json(bytes: &[u8], max_depth: usize) -> Result<Value, JsonError> {
-    let max_depth = max_depth.min(DEEPEST);
     if is_deeper(bytes, max_depth) {
         return Err(JsonError::TooDeep(max_depth));
     }

@@ -78,8 +78,7 @@ pub async fn filters_hold_and_totals_count_what_they_let_through(store: Arc<dyn 
         row.3 = if row.0 % 3 == 0 { TaskState::Completed } else { TaskState::Working };
         store.append(&alice(), &task(&row.1), moved(2, row.3, row.0)).await.expect("moved");
     }
-    made.sort();
-    made.reverse();
+    made.sort_by(|a, b| (b.0, &b.1).cmp(&(a.0, &a.1)));
     let contexts = [None, Some("c0"), Some("c2"), Some("none")];
     let after = [None, Some(-1), Some(0), Some(4), Some(9), Some(99)];
     for ctx in contexts {

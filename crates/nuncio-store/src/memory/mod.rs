@@ -466,3 +466,12 @@ impl Maintenance for MemoryStore {
         Ok(self.lock().prune(policy, limit))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    async fn make() -> (super::MemoryStore, ()) {
+        (super::MemoryStore::new(), ())
+    }
+
+    crate::conformance_suite!(make);
+}

@@ -32,6 +32,8 @@ mod outbox;
 mod query;
 mod reader;
 mod retention;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::Path;

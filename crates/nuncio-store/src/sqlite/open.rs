@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use super::{
     error::{io, read_only, said, unavailable},
@@ -34,7 +34,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECKPOINT_PAGES: u32 = 8192;
 /// What the WAL file is cut back to when it grew beyond, say under a long read.
 const WAL_BYTES: u64 = 64 << 20;
-const WRITER_CACHE_KIB: u32 = 32 << 10;
+const WRITER_CACHE_KIB: u32 = 8 << 10;
 const READER_CACHE_KIB: u32 = 8 << 10;
 /// Rows whose columns are read one by one, again and again, in the same few statements.
 const STATEMENTS: usize = 64;
@@ -119,6 +119,7 @@ pub(super) fn writer(at: &Locked, options: &SqliteOptions) -> Result<Connection,
         return Err(read_only(path));
     }
     is_ours(path, &conn)?;
+    steady_plans(&conn).map_err(sql)?;
     let mode: String =
         conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
     if !mode.eq_ignore_ascii_case("wal") {
@@ -156,6 +157,7 @@ pub(super) fn reader(at: &Locked) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(&at.path, flags).map_err(sql)?;
     conn.busy_timeout(BUSY_TIMEOUT).map_err(sql)?;
+    steady_plans(&conn).map_err(sql)?;
     conn.execute_batch(&format!(
         "PRAGMA query_only = ON;
          PRAGMA temp_store = MEMORY;
@@ -164,6 +166,12 @@ pub(super) fn reader(at: &Locked) -> Result<Connection, StoreError> {
     .map_err(sql)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
+}
+
+/// Plans a statement once, not anew for each value that is bound to it, which would cost more than
+/// most statements here do.
+fn steady_plans(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// Refuses a file that some other program made.

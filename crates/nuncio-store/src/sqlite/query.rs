@@ -173,6 +173,12 @@ fn stored_task(conn: &Connection, num: i64) -> rusqlite::Result<Option<StoredTas
 
 /// The numbers of a page's tasks, and of one more where there is one.
 fn page(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<Vec<i64>> {
+    let (sql, binds) = page_sql(owner, query);
+    conn.prepare_cached(&sql)?.query_map(params_from_iter(binds), |row| row.get(0))?.collect()
+}
+
+/// One walk along an index per state, merged: SQLite reads a page's rows and no more.
+pub(super) fn page_sql(owner: i64, query: &ListQuery) -> (String, Vec<Value>) {
     let (since, id) = match &query.after {
         Some(after) => (after.since.as_millis(), after.id.as_str()),
         // Behind nothing: no time is so late.
@@ -183,7 +189,6 @@ fn page(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<Ve
     binds.push(since.into());
     binds.push(id.to_owned().into());
     binds.push((i64::from(query.limit) + 1).into());
-    // One walk along an index per state, merged: SQLite reads a page's rows and no more.
     let walk = |state: &String| {
         format!(
             "SELECT num, since, id FROM tasks WHERE {} AND state = {state} AND since >= ?2 \
@@ -192,31 +197,34 @@ fn page(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<Ve
         )
     };
     let walks: Vec<_> = filter.states.iter().map(walk).collect();
-    conn.prepare_cached(&format!(
-        "{} ORDER BY since DESC, id DESC LIMIT ?{limit_at}",
-        walks.join(" UNION ALL ")
-    ))?
-    .query_map(params_from_iter(binds), |row| row.get(0))?
-    .collect()
+    let walks = walks.join(" UNION ALL ");
+    (format!("{walks} ORDER BY since DESC, id DESC LIMIT ?{limit_at}"), binds)
 }
 
 fn total(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<u64> {
-    let n: i64 = if query.context_id.is_none() && query.status_after.is_none() {
-        conn.prepare_cached(
-            "SELECT coalesce(sum(n), 0) FROM counts WHERE owner = ?1 AND (?2 IS NULL OR state = ?2)",
-        )?
-        .query_row(params![owner, query.state.map(codes::state_code)], |row| row.get(0))?
-    } else {
-        // Exact, and out of an index alone.
-        let (filter, binds) = Filter::of(owner, query);
-        conn.prepare_cached(&format!(
-            "SELECT count(*) FROM tasks WHERE {} AND state IN ({}) AND since >= ?2",
-            filter.scope,
-            filter.states.join(",")
-        ))?
-        .query_row(params_from_iter(binds), |row| row.get(0))?
-    };
+    let (sql, binds) = total_sql(owner, query);
+    let n: i64 =
+        conn.prepare_cached(&sql)?.query_row(params_from_iter(binds), |row| row.get(0))?;
     Ok(uint(n))
+}
+
+/// Looked up where it is kept, and else counted, exactly and out of an index alone.
+pub(super) fn total_sql(owner: i64, query: &ListQuery) -> (String, Vec<Value>) {
+    let (filter, binds) = Filter::of(owner, query);
+    let states = filter.states.join(",");
+    if query.context_id.is_none() && query.status_after.is_none() {
+        // The time is bound but does not matter.
+        let sql = format!(
+            "SELECT coalesce(sum(n), 0) FROM counts WHERE owner = ?1 AND state IN ({states}) \
+             AND ?2 IS NOT NULL"
+        );
+        return (sql, binds);
+    }
+    let sql = format!(
+        "SELECT count(*) FROM tasks WHERE {} AND state IN ({states}) AND since >= ?2",
+        filter.scope
+    );
+    (sql, binds)
 }
 
 /// A query's filters in SQL: the owner is `?1` and the time `?2`.
