@@ -181,11 +181,11 @@ for (const version of ['1.0', '0.3']) {
       const client = await connect(version, 'echo');
       const taskId = randomUUID();
       for (const call of [
-        client.getTask(id(taskId)),
-        client.cancelTask(id(taskId)),
-        client.sendMessage(message(TEXT, 'interop', { taskId })),
-        follow(client.sendMessageStream(message(TEXT, 'interop', { taskId }))),
-        follow(client.resubscribeTask(id(taskId))),
+        () => client.getTask(id(taskId)),
+        () => client.cancelTask(id(taskId)),
+        () => client.sendMessage(message(TEXT, 'interop', { taskId })),
+        () => follow(client.sendMessageStream(message(TEXT, 'interop', { taskId }))),
+        () => follow(client.resubscribeTask(id(taskId))),
       ]) {
         await assert.rejects(call, isError(TaskNotFoundError));
       }
