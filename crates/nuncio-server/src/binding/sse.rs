@@ -195,12 +195,13 @@ impl Stream {
         let Some(event) = entry.event(self.version) else {
             return;
         };
-        if entry.shown() == Shown::Created && self.view != TaskView::WHOLE {
-            if let Some(task) = entry.created() {
-                let event = Event::Task(Task::view(&task, self.view));
-                piece.extend(self.own_frame(Some(entry.seq), &event));
-                return;
-            }
+        if entry.shown() == Shown::Created
+            && self.view != TaskView::WHOLE
+            && let Some(task) = entry.created()
+        {
+            let event = Event::Task(Task::view(&task, self.view));
+            piece.extend(self.own_frame(Some(entry.seq), &event));
+            return;
         }
         self.write_frame(Some(entry.seq), &event, piece);
     }

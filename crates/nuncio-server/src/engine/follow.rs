@@ -107,11 +107,11 @@ impl Follower {
             return Ok(entries);
         };
         self.after = newest.seq;
-        if let Some(message) = message {
-            if let Some(last) = entries.iter().position(|entry| entry.concludes(message)) {
-                entries.truncate(last + 1);
-                self.until = Until::Done;
-            }
+        if let Some(message) = message
+            && let Some(last) = entries.iter().position(|entry| entry.concludes(message))
+        {
+            entries.truncate(last + 1);
+            self.until = Until::Done;
         }
         entries.retain(|entry| entry.shown() != Shown::No);
         Ok(entries)

@@ -2,7 +2,10 @@
 
 use super::live::{Ended, Live};
 use crate::turn::{Turn, TurnRequest, TurnResult};
-use futures_util::FutureExt;
+use futures_util::{
+    FutureExt,
+    stream::{AbortHandle, Abortable},
+};
 use std::{
     future::Future,
     panic::AssertUnwindSafe,
@@ -15,21 +18,26 @@ use tokio::sync::OwnedSemaphorePermit;
 /// Runs a turn, and after it those of the messages that came meanwhile. Apart from every
 /// connection: nothing but the end of the work or a cancel stops it.
 pub(crate) fn spawn(
-    live: Arc<Live>,
+    live: &Arc<Live>,
     number: u64,
     request: TurnRequest,
     permit: OwnedSemaphorePermit,
 ) {
-    let task = Arc::clone(&live);
-    let handle = tokio::spawn(async move {
+    let (abort, registration) = AbortHandle::new_pair();
+    if !live.set_abort(number, abort) {
+        // The task was canceled before its turn began.
+        return;
+    }
+    let live = Arc::clone(live);
+    let turns = async move {
         let _permit = permit;
         let mut next = Some((number, request));
         while let Some((number, request)) = next {
-            let ended = run_one(&task, number, request).await;
-            next = task.end_turn(number, ended);
+            let ended = run_one(&live, number, request).await;
+            next = live.end_turn(number, ended);
         }
-    });
-    live.set_abort(number, handle.abort_handle());
+    };
+    tokio::spawn(Abortable::new(turns, registration));
 }
 
 async fn run_one(live: &Arc<Live>, number: u64, request: TurnRequest) -> Ended {

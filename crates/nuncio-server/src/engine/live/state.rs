@@ -1,0 +1,166 @@
+//! What the lock of a task guards.
+
+use super::{Logged, Standing};
+use crate::{Limits, turn::TurnRequest};
+use futures_util::stream::AbortHandle;
+use nuncio_core::{Fault, LogEvent, Message, Task, TaskOutline};
+use nuncio_store::{Fence, IdempotencyKey, IdempotencyRecord, StoreError};
+use std::{collections::VecDeque, sync::Arc};
+
+#[derive(Debug)]
+pub(super) struct State {
+    // Committed.
+    pub(super) task: Task,
+    pub(super) seq: u64,
+    pub(super) status_seq: u64,
+    /// The newest message that had been handed to a turn when that status was reported.
+    pub(super) status_taken: u64,
+    pub(super) stored: bool,
+    pub(super) recent: VecDeque<Arc<Logged>>,
+    pub(super) recent_bytes: usize,
+    /// Messages up to this entry were answered by a turn that has ended.
+    pub(super) settled: u64,
+    pub(super) reply: Option<Arc<Message>>,
+    pub(super) fault: Option<Fault>,
+    pub(super) duplicate: Option<IdempotencyRecord>,
+    pub(super) lost: Option<StoreError>,
+
+    // On the way to the store.
+    pub(super) outline: TaskOutline,
+    pub(super) born: bool,
+    pub(super) next_seq: u64,
+    pub(super) message_seq: u64,
+    pub(super) pending: VecDeque<(LogEvent, Arc<Logged>)>,
+    pub(super) settling: Option<u64>,
+    pub(super) idempotency: Option<IdempotencyKey>,
+    pub(super) flushing: bool,
+    pub(super) fence: Option<Fence>,
+
+    // The turn at work.
+    pub(super) turns: u64,
+    pub(super) turn: Option<RunningTurn>,
+    /// Messages up to this entry were handed to a turn.
+    pub(super) taken: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct RunningTurn {
+    pub(super) number: u64,
+    pub(super) inbox: VecDeque<(u64, TurnRequest)>,
+    pub(super) abort: Option<AbortHandle>,
+    pub(super) cancel: bool,
+    /// The agent is being polled: what it reports is flushed when it yields, in one batch.
+    pub(super) polling: bool,
+    pub(super) reported: bool,
+    pub(super) updates: u64,
+    pub(super) bytes: u64,
+    pub(super) fault: Option<Fault>,
+}
+
+impl RunningTurn {
+    pub(super) fn new(number: u64) -> Self {
+        Self {
+            number,
+            inbox: VecDeque::new(),
+            abort: None,
+            cancel: false,
+            polling: false,
+            reported: false,
+            updates: 0,
+            bytes: 0,
+            fault: None,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new(task: &Task, seq: u64, message_seq: u64) -> Self {
+        Self {
+            outline: TaskOutline::from(task),
+            task: task.clone(),
+            seq,
+            status_seq: seq,
+            status_taken: seq,
+            stored: true,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+            settled: 0,
+            reply: None,
+            fault: None,
+            duplicate: None,
+            lost: None,
+            born: true,
+            next_seq: seq + 1,
+            message_seq,
+            pending: VecDeque::new(),
+            settling: None,
+            idempotency: None,
+            flushing: false,
+            fence: None,
+            turns: 0,
+            turn: None,
+            taken: 0,
+        }
+    }
+
+    pub(super) fn turn_mut(&mut self, number: u64) -> Option<&mut RunningTurn> {
+        self.turn.as_mut().filter(|turn| turn.number == number)
+    }
+
+    pub(super) fn begin_turn(&mut self, message: u64) -> u64 {
+        self.turns += 1;
+        self.turn = Some(RunningTurn::new(self.turns));
+        self.taken = message;
+        self.fault = None;
+        self.turns
+    }
+
+    pub(super) fn push(&mut self, event: LogEvent) -> Result<u64, Fault> {
+        self.outline.apply(&event)?;
+        Ok(self.queue(event))
+    }
+
+    pub(super) fn queue(&mut self, event: LogEvent) -> u64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let logged = Arc::new(Logged::of(seq, self.taken, &event));
+        self.pending.push_back((event, logged));
+        seq
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        !self.pending.is_empty() || self.settling.is_some()
+    }
+
+    pub(super) fn remember(&mut self, logged: Arc<Logged>, limits: &Limits) {
+        self.recent_bytes += logged.body.len();
+        self.recent.push_back(logged);
+        while self.recent.len() > limits.recent_updates || self.recent_bytes > limits.recent_bytes {
+            match self.recent.pop_front() {
+                Some(old) => self.recent_bytes -= old.body.len(),
+                None => break,
+            }
+        }
+    }
+
+    /// How things stand for the message in entry `message`, once its answer is committed.
+    pub(super) fn standing(&self, message: u64) -> Option<Standing> {
+        if let Some(error) = &self.lost {
+            return Some(Standing::Lost(error.clone()));
+        }
+        if let Some(reply) = &self.reply {
+            return Some(Standing::Reply(Arc::clone(reply)));
+        }
+        let now = self.task.status.state;
+        let settled = self.settled >= message && self.stored;
+        if settled
+            && self.settling.is_none()
+            && let Some(fault) = &self.fault
+        {
+            return Some(Standing::Fault(fault.clone()));
+        }
+        let interrupted =
+            now.is_interrupted() && self.status_taken >= message && self.status_seq > message;
+        (settled || (now.is_terminal() && self.stored) || interrupted).then_some(Standing::Task)
+    }
+}
