@@ -105,8 +105,16 @@ impl Turn {
         self.request.resumed
     }
 
-    /// Resolves when the task is to be canceled. An agent that does not watch for it is dropped
-    /// after a grace time.
+    /// Whether the task is to be canceled; see [`canceled`](Self::canceled).
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.live.is_cancel_requested(self.number)
+    }
+
+    /// Resolves when the task is to be canceled. An agent that watches for it, by this or by
+    /// [`is_canceled`](Self::is_canceled) or [`next_message`](Self::next_message), is given a
+    /// grace time to end by itself; then, and any other agent at once, it is dropped at its next
+    /// `await`.
     pub async fn canceled(&self) {
         self.live.cancel_requested(self.number).await;
     }

@@ -26,13 +26,18 @@ const LISTED: u64 = 100_000;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dir = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let dir = std::env::args_os()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     let path = dir.join(format!("append_rate-{}.db", std::process::id()));
     println!("memory");
     measure(|| Ok(Arc::new(MemoryStore::new()))).await?;
     for synchronous in [Synchronous::Full, Synchronous::Normal] {
         println!("sqlite, {synchronous:?}");
-        let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+        let options = SqliteOptions {
+            synchronous,
+            ..SqliteOptions::default()
+        };
         measure(|| {
             clear(&path);
             Ok(Arc::new(SqliteStore::open(&path, &options)?))
@@ -91,12 +96,22 @@ async fn measure(
         futures(batch).await?;
         made += 1000;
     }
-    let by_state = ListQuery { state: Some(TaskState::Completed), ..page() };
-    let deep = ListQuery {
-        after: Some(nuncio_store::ListCursor { since: since(LISTED / 2), id: id(LISTED / 2) }),
+    let by_state = ListQuery {
+        state: Some(TaskState::Completed),
         ..page()
     };
-    for (what, query) in [("page 1", page()), ("by state", by_state), ("page 1000", deep)] {
+    let deep = ListQuery {
+        after: Some(nuncio_store::ListCursor {
+            since: since(LISTED / 2),
+            id: id(LISTED / 2),
+        }),
+        ..page()
+    };
+    for (what, query) in [
+        ("page 1", page()),
+        ("by state", by_state),
+        ("page 1000", deep),
+    ] {
         let mut times = Vec::new();
         for _ in 0..500 {
             let begun = Instant::now();
@@ -105,7 +120,10 @@ async fn measure(
             assert_eq!((got.tasks.len(), got.total), (50, LISTED));
         }
         times.sort_unstable();
-        println!("  {what} of {LISTED}: median {:?}, p99 {:?}", times[250], times[495]);
+        println!(
+            "  {what} of {LISTED}: median {:?}, p99 {:?}",
+            times[250], times[495]
+        );
     }
     Ok(())
 }
@@ -122,7 +140,10 @@ where
 }
 
 fn page() -> ListQuery {
-    ListQuery { limit: 50, ..ListQuery::default() }
+    ListQuery {
+        limit: 50,
+        ..ListQuery::default()
+    }
 }
 
 fn owner() -> Owner {
@@ -130,7 +151,12 @@ fn owner() -> Owner {
 }
 
 fn id(n: u64) -> TaskId {
-    TaskId::new(format!("0199f3a2-{:04x}-7{:03x}-8000-{n:012x}", n >> 16, n & 0xfff)).expect("an id")
+    TaskId::new(format!(
+        "0199f3a2-{:04x}-7{:03x}-8000-{n:012x}",
+        n >> 16,
+        n & 0xfff
+    ))
+    .expect("an id")
 }
 
 fn since(n: u64) -> Timestamp {
@@ -138,13 +164,26 @@ fn since(n: u64) -> Timestamp {
 }
 
 fn new_task(n: u64) -> NewTask {
-    let body = |seq: u64| Bytes::from(format!("{{\"seq\":{seq},\"text\":\"{}\"}}", "x".repeat(180)));
+    let body = |seq: u64| {
+        Bytes::from(format!(
+            "{{\"seq\":{seq},\"text\":\"{}\"}}",
+            "x".repeat(180)
+        ))
+    };
     NewTask {
         id: id(n),
         context_id: ContextId::new(format!("0199f3a2-0000-7000-9000-{n:012x}")).expect("an id"),
         first: Append {
-            entries: (1..=4).map(|seq| Entry { seq, body: body(seq) }).collect(),
-            status: Some(StatusRow { state: TaskState::Completed, since: since(n) }),
+            entries: (1..=4)
+                .map(|seq| Entry {
+                    seq,
+                    body: body(seq),
+                })
+                .collect(),
+            status: Some(StatusRow {
+                state: TaskState::Completed,
+                since: since(n),
+            }),
             checkpoint: Some(Bytes::from("c".repeat(600))),
             message_seq: Some(1),
             ..Append::default()
@@ -155,7 +194,17 @@ fn new_task(n: u64) -> NewTask {
 /// The CPU time of this process in seconds, where the system tells.
 fn cpu_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .collect();
+    let ticks = |i: usize| {
+        fields
+            .get(i)
+            .and_then(|t| t.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     (ticks(11) + ticks(12)) / 100.0
 }

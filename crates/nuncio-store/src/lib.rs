@@ -11,6 +11,12 @@
 //! - every query about a task takes the [`Owner`]: another owner's task is as absent as one that
 //!   never was. What serves the server itself, across owners, is apart, in [`Maintenance`].
 //!
+//! A store looks at the clock for two things, whether a lease that somebody wants is still in
+//! force and how old an idempotency record is; all other times are the caller's.
+//!
+//! [`MemoryStore`] and `SqliteStore` (feature `sqlite`, on by default) serve one process; the
+//! feature `conformance` has the suite that every implementation must pass.
+//!
 //! The rejected alternative, a store that saves whole tasks, loses exactly what readers need: the
 //! order of what happened.
 
@@ -58,12 +64,15 @@ pub struct NodeId(pub String);
 pub struct Fence(pub u64);
 
 /// What an append does to the task's lease.
+///
+/// Whatever it says, a terminal status gives the lease back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LeaseChange {
     /// Nothing.
     #[default]
     Keep,
-    /// Takes it for a turn. Refused with [`StoreError::Leased`] while another node's is in force.
+    /// Takes it for a turn, under a new [`Fence`]. Refused with [`StoreError::Leased`] while
+    /// another node's is in force; a node may take its own anew.
     Take {
         /// Who takes it.
         node: NodeId,
@@ -116,20 +125,22 @@ pub struct NewDelivery {
 pub struct Append {
     /// The entries; the first continues the task's numbers. May be empty, to change the lease.
     pub entries: Vec<Entry>,
-    /// The status after the entries, where they change it.
+    /// The status after the entries, where they change it. Comes with at least one entry.
     pub status: Option<StatusRow>,
-    /// The task as it is after the entries, where a checkpoint is due.
+    /// The task as it is after the entries, where a checkpoint is due. One that comes with the
+    /// task's end lets the log go in time; see [`Retention::entries_before`].
     pub checkpoint: Option<Bytes>,
-    /// The number of the newest entry here that is a user's message.
+    /// The number of the newest entry here that is a user's message. It is among the entries.
     pub message_seq: Option<u64>,
-    /// The lease under which this is written; a stale one is refused with
-    /// [`StoreError::StaleLease`].
+    /// The lease under which this is written. One that was given back or taken over is refused
+    /// with [`StoreError::StaleLease`]; one that merely ran out is good until somebody takes it.
     pub fence: Option<Fence>,
     /// What happens to the lease.
     pub lease: LeaseChange,
-    /// The key under which the message among the entries was sent.
+    /// The key under which the message among the entries was sent; goes with
+    /// [`message_seq`](Self::message_seq).
     pub idempotency: Option<IdempotencyKey>,
-    /// Deliveries due.
+    /// Deliveries due, each of an entry here.
     pub deliveries: Vec<NewDelivery>,
 }
 
@@ -245,11 +256,13 @@ pub enum StoreError {
 /// Whether and when finished tasks and old entries go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// A task that ended before this is removed whole.
+    /// A task that ended before this is removed whole, with its deliveries that were given up.
+    /// Those that are still to be made are made.
     pub finished_before: Option<Timestamp>,
-    /// The log of a task that ended before this is removed; its checkpoint stays.
+    /// The log of a task that ended before this is removed; its checkpoint stays. Where there is
+    /// no checkpoint of the end, the log is needed and stays too.
     pub entries_before: Option<Timestamp>,
-    /// Beyond so many finished tasks, those that ended first are removed.
+    /// Beyond so many finished tasks, over all owners, those that ended first are removed.
     pub max_finished: Option<u64>,
 }
 
@@ -288,7 +301,7 @@ pub struct Delivery {
     pub seq: u64,
     /// What is sent.
     pub body: Bytes,
-    /// How many attempts were made before.
+    /// How many attempts were made before. Each claim counts as one.
     pub attempts: u32,
 }
 
@@ -321,19 +334,32 @@ pub enum Settlement {
 /// The store, as an owner's requests see it.
 #[async_trait]
 pub trait Store: Maintenance {
-    /// Creates a task. Its id must be new.
+    /// Creates a task. Its id must be new, whoever it is for.
     ///
     /// # Errors
     /// [`StoreError::Malformed`] where the id exists or the first append has no entry or status;
-    /// [`StoreError::Unavailable`].
+    /// [`StoreError::Conflict`], [`StoreError::Unavailable`].
     async fn create(&self, owner: &Owner, task: NewTask) -> Result<Appended, StoreError>;
 
-    /// Appends to a task's log. When this returns, what was appended is durable.
+    /// Appends to a task's log. When this returns, what was appended is as durable as the store
+    /// makes it.
+    ///
+    /// Appends take effect in the order in which they were first polled, so a caller may start
+    /// several and wait for them later. One whose future is dropped after that is still done.
+    ///
+    /// Refusals are looked for in this order: the append's shape, the task, the idempotency key
+    /// (a retry is told that it is one whatever became of the task since), the task's end, the
+    /// fence, the lease, the numbers. On a task that has ended, an append with nothing in it but
+    /// a release is fine and does nothing.
     ///
     /// # Errors
     /// See [`StoreError`]; nothing was written then.
-    async fn append(&self, owner: &Owner, task: &TaskId, append: Append)
-    -> Result<Appended, StoreError>;
+    async fn append(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        append: Append,
+    ) -> Result<Appended, StoreError>;
 
     /// A task.
     ///
@@ -347,8 +373,13 @@ pub trait Store: Maintenance {
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
-    async fn entries(&self, owner: &Owner, task: &TaskId, after: u64, limit: usize)
-    -> Result<Vec<Entry>, StoreError>;
+    async fn entries(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError>;
 
     /// A page of the owner's tasks.
     ///
@@ -357,56 +388,81 @@ pub trait Store: Maintenance {
     async fn list(&self, owner: &Owner, query: &ListQuery) -> Result<ListPage, StoreError>;
 
     /// What an idempotency key of the owner's stands for, if its record is not older than
-    /// `not_before`.
+    /// `not_before` and its task is still there.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn idempotent(&self, owner: &Owner, key: &str, not_before: Timestamp)
-    -> Result<Option<IdempotencyRecord>, StoreError>;
+    async fn idempotent(
+        &self,
+        owner: &Owner,
+        key: &str,
+        not_before: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError>;
 }
 
 /// What the server does for itself, across owners.
 #[async_trait]
 pub trait Maintenance: Send + Sync + 'static {
-    /// Extends all leases of a node in one step.
+    /// Sets how long all leases of a node hold, in one step.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     async fn renew_leases(&self, node: &NodeId, until: Timestamp) -> Result<(), StoreError>;
 
-    /// Takes over leases that ran out, or whose node can't be alive, at most `limit` of them.
+    /// Takes over leases that ran out by `now`, or whose node can't be alive, at most `limit` of
+    /// them, those that ran out first before others.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn claim_orphans(&self, node: &NodeId, now: Timestamp, until: Timestamp, limit: usize)
-    -> Result<Vec<Orphan>, StoreError>;
+    async fn claim_orphans(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Orphan>, StoreError>;
 
     /// Claims deliveries that are due, each for one attempt that must be settled before `until`,
-    /// after which it is due again. Of each task and config only the oldest is claimed.
+    /// after which it is due again. Of each task and config only the oldest is claimed, and while
+    /// that one is not due or on its way, none.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn claim_deliveries(&self, node: &NodeId, now: Timestamp, until: Timestamp, limit: usize)
-    -> Result<Vec<Delivery>, StoreError>;
+    async fn claim_deliveries(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Delivery>, StoreError>;
 
     /// Says how a claimed attempt ended. Settling what somebody else has claimed since does
     /// nothing.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn settle_delivery(&self, node: &NodeId, id: u64, settlement: Settlement)
-    -> Result<(), StoreError>;
+    async fn settle_delivery(
+        &self,
+        node: &NodeId,
+        id: u64,
+        settlement: Settlement,
+    ) -> Result<(), StoreError>;
 
     /// Deliveries that were given up, by growing number, at most `limit` of those with numbers
     /// greater than `after`. They are kept until their task is removed.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn dead_deliveries(&self, after: u64, limit: usize)
-    -> Result<Vec<DeadDelivery>, StoreError>;
+    async fn dead_deliveries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadDelivery>, StoreError>;
 
     /// Removes at most `limit` things that the policy lets go, so that no step holds the store up
-    /// for long. Both counts are zero when nothing is left to do.
+    /// for long, and those that ended first before others. Both counts are zero when nothing is
+    /// left to do (or `limit` is). Idempotency records that are out of the window they were made
+    /// for go too, uncounted.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

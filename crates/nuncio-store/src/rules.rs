@@ -44,7 +44,10 @@ impl Row {
     /// A task before its first entry.
     fn unborn() -> Self {
         Self {
-            status: StatusRow { state: TaskState::Submitted, since: Timestamp::MIN },
+            status: StatusRow {
+                state: TaskState::Submitted,
+                since: Timestamp::MIN,
+            },
             last_seq: 0,
             message_seq: 0,
             checkpoint_seq: 0,
@@ -81,13 +84,19 @@ pub(crate) fn shape(append: &Append) -> Result<(), StoreError> {
         }
     }
     if append.message_seq.is_some_and(|seq| !among(seq)) {
-        return Err(StoreError::Malformed("the message is not among the entries"));
+        return Err(StoreError::Malformed(
+            "the message is not among the entries",
+        ));
     }
     if append.idempotency.is_some() && append.message_seq.is_none() {
-        return Err(StoreError::Malformed("an idempotency key comes without a message"));
+        return Err(StoreError::Malformed(
+            "an idempotency key comes without a message",
+        ));
     }
     if append.deliveries.iter().any(|d| !among(d.seq)) {
-        return Err(StoreError::Malformed("a delivery carries an entry of another append"));
+        return Err(StoreError::Malformed(
+            "a delivery carries an entry of another append",
+        ));
     }
     Ok(())
 }
@@ -117,23 +126,34 @@ pub(crate) fn admit(row: &Row, append: &Append, now: Timestamp) -> Result<Admitt
             && append.checkpoint.is_none()
             && !matches!(append.lease, LeaseChange::Take { .. });
         return if idle {
-            Ok(Admitted { row: row.clone(), fence: None })
+            Ok(Admitted {
+                row: row.clone(),
+                fence: None,
+            })
         } else {
             Err(StoreError::Ended(row.status.state))
         };
     }
-    if append.fence.is_some_and(|fence| row.lease.is_none() || row.fence != fence.0) {
+    if append
+        .fence
+        .is_some_and(|fence| row.lease.is_none() || row.fence != fence.0)
+    {
         return Err(StoreError::StaleLease);
     }
     if let LeaseChange::Take { node, .. } = &append.lease
-        && row.lease.as_ref().is_some_and(|lease| lease.node != *node && lease.holds(now))
+        && row
+            .lease
+            .as_ref()
+            .is_some_and(|lease| lease.node != *node && lease.holds(now))
     {
         return Err(StoreError::Leased);
     }
     let mut seq = row.last_seq;
     for entry in &append.entries {
         if seq.checked_add(1) != Some(entry.seq) {
-            return Err(StoreError::Conflict { last_seq: row.last_seq });
+            return Err(StoreError::Conflict {
+                last_seq: row.last_seq,
+            });
         }
         seq = entry.seq;
     }
@@ -150,7 +170,10 @@ pub(crate) fn admit(row: &Row, append: &Append, now: Timestamp) -> Result<Admitt
         LeaseChange::Keep => {}
         LeaseChange::Take { node, until } => {
             after.fence += 1;
-            after.lease = Some(Lease { node: node.clone(), until: *until });
+            after.lease = Some(Lease {
+                node: node.clone(),
+                until: *until,
+            });
             fence = Some(Fence(after.fence));
         }
         LeaseChange::Release => after.lease = None,

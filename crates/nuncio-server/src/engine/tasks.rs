@@ -75,8 +75,8 @@ impl Engine {
         }))
     }
 
-    /// Cancels a task: the agent is told, and after a grace time the task is canceled whatever
-    /// the agent does.
+    /// Cancels a task: an agent that watches for it is told and given time to end by itself. Then
+    /// the task is canceled whatever the agent does.
     pub(crate) async fn cancel(
         &self,
         principal: &Principal,
@@ -87,13 +87,10 @@ impl Engine {
             return Err(EngineError::NotCancelable);
         }
         if live.request_cancel() {
-            let grace = self.limits().cancel_grace;
-            if tokio::time::timeout(grace, live.ended()).await.is_err() {
-                live.force(TaskState::Canceled, None);
-            }
-        } else {
-            live.force(TaskState::Canceled, None);
+            // What comes of it is looked at below.
+            let _ = tokio::time::timeout(self.limits().cancel_grace, live.ended()).await;
         }
+        live.force(TaskState::Canceled, None);
         match live.ended().await? {
             TaskState::Canceled => Ok(Response::Task(live.task())),
             _ => Err(EngineError::NotCancelable),

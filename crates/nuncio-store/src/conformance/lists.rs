@@ -9,7 +9,10 @@ use crate::{ListCursor, ListQuery, NewTask, Store};
 
 /// A query without filters.
 pub(crate) fn all(limit: u32) -> ListQuery {
-    ListQuery { limit, ..ListQuery::default() }
+    ListQuery {
+        limit,
+        ..ListQuery::default()
+    }
 }
 
 /// The ids of all pages of a query.
@@ -32,7 +35,10 @@ pub(crate) async fn walk(store: &dyn Store, owner: &Owner, query: &ListQuery) ->
 }
 
 async fn create(store: &dyn Store, id: &str, ctx: &str, state: TaskState, since: i64) {
-    let new = NewTask { context_id: context(ctx), ..new_task_at(id, state, since) };
+    let new = NewTask {
+        context_id: context(ctx),
+        ..new_task_at(id, state, since)
+    };
     store.create(&alice(), new).await.expect("created");
 }
 
@@ -56,15 +62,20 @@ pub async fn newest_status_comes_first_and_ties_go_by_id(store: Arc<dyn Store>) 
     for limit in 1..8 {
         assert_eq!(walk(&*store, &alice(), &all(limit)).await, order);
     }
-    store.append(&alice(), &task("a"), moved(2, TaskState::Working, 7)).await.expect("ok");
+    store
+        .append(&alice(), &task("a"), moved(2, TaskState::Working, 7))
+        .await
+        .expect("ok");
     let order = ids(&["a", "new", "d", "c", "b", "old"]);
     assert_eq!(walk(&*store, &alice(), &all(2)).await, order);
 }
 
 /// Each combination of filters lets through what it says, and the total counts just that.
 pub async fn filters_hold_and_totals_count_what_they_let_through(store: Arc<dyn Store>) {
-    let states: Vec<_> =
-        TaskState::ALL.into_iter().filter(|s| *s != TaskState::Unspecified).collect();
+    let states: Vec<_> = TaskState::ALL
+        .into_iter()
+        .filter(|s| *s != TaskState::Unspecified)
+        .collect();
     let mut made = Vec::new();
     for (i, state) in states.iter().cycle().take(60).enumerate() {
         let n = i64::try_from(i).expect("few");
@@ -73,10 +84,20 @@ pub async fn filters_hold_and_totals_count_what_they_let_through(store: Arc<dyn 
         made.push((since, id, ctx, *state));
     }
     // Some move on, so that counts that only ever grow are found out.
-    for row in made.iter_mut().filter(|row| !row.3.is_terminal() && row.0 % 2 == 0) {
+    for row in made
+        .iter_mut()
+        .filter(|row| !row.3.is_terminal() && row.0 % 2 == 0)
+    {
         row.0 += 3;
-        row.3 = if row.0 % 3 == 0 { TaskState::Completed } else { TaskState::Working };
-        store.append(&alice(), &task(&row.1), moved(2, row.3, row.0)).await.expect("moved");
+        row.3 = if row.0 % 3 == 0 {
+            TaskState::Completed
+        } else {
+            TaskState::Working
+        };
+        store
+            .append(&alice(), &task(&row.1), moved(2, row.3, row.0))
+            .await
+            .expect("moved");
     }
     made.sort_by(|a, b| (b.0, &b.1).cmp(&(a.0, &a.1)));
     let contexts = [None, Some("c0"), Some("c2"), Some("none")];
@@ -104,7 +125,10 @@ pub async fn filters_hold_and_totals_count_what_they_let_through(store: Arc<dyn 
                 assert_eq!(page.total, expected.len() as u64, "{query:?}");
                 // The total does not hang on the page.
                 if let Some(next) = page.next {
-                    let query = ListQuery { after: Some(next), ..query };
+                    let query = ListQuery {
+                        after: Some(next),
+                        ..query
+                    };
                     let page = store.list(&alice(), &query).await.expect("a page");
                     assert_eq!(page.total, expected.len() as u64, "{query:?}");
                 }
@@ -116,14 +140,24 @@ pub async fn filters_hold_and_totals_count_what_they_let_through(store: Arc<dyn 
 /// Pages of any size join to the whole list.
 pub async fn pages_join_without_gap_or_repeat(store: Arc<dyn Store>) {
     for i in 0..100 {
-        create(&*store, &format!("t{i:03}"), "c", TaskState::Completed, i / 10).await;
+        create(
+            &*store,
+            &format!("t{i:03}"),
+            "c",
+            TaskState::Completed,
+            i / 10,
+        )
+        .await;
     }
     let whole: Vec<_> = (0..100).rev().map(|i| task(&format!("t{i:03}"))).collect();
     for limit in [1, 3, 10, 99, 100, 101, u32::MAX] {
         assert_eq!(walk(&*store, &alice(), &all(limit)).await, whole);
     }
     let full = store.list(&alice(), &all(100)).await.expect("a page");
-    assert_eq!(full.next, None, "a page that ends the list names no next one");
+    assert_eq!(
+        full.next, None,
+        "a page that ends the list names no next one"
+    );
     let none = store.list(&alice(), &all(0)).await.expect("a page");
     assert_eq!((none.tasks, none.next, none.total), (vec![], None, 100));
 }
@@ -134,7 +168,10 @@ pub async fn a_page_behind_the_end_is_empty(store: Arc<dyn Store>) {
         create(&*store, id, "c", TaskState::Working, since).await;
     }
     let behind = async |since: i64, id: &str| {
-        let after = Some(ListCursor { since: at(since), id: task(id) });
+        let after = Some(ListCursor {
+            since: at(since),
+            id: task(id),
+        });
         let query = ListQuery { after, ..all(10) };
         let page = store.list(&alice(), &query).await.expect("a page");
         assert_eq!((page.next, page.total), (None, 2));
@@ -145,24 +182,55 @@ pub async fn a_page_behind_the_end_is_empty(store: Arc<dyn Store>) {
     assert_eq!(behind(1, "b").await, ids(&["a"]));
     assert_eq!(behind(2, "gone").await, ids(&["a"]));
     assert_eq!(behind(9, "z").await, ids(&["c", "a"]));
-    let nobody = store.list(&owner("nobody"), &all(10)).await.expect("a page");
+    let nobody = store
+        .list(&owner("nobody"), &all(10))
+        .await
+        .expect("a page");
     assert_eq!((nobody.tasks, nobody.next, nobody.total), (vec![], None, 0));
 }
 
 /// While tasks are created and moved, a walk sees each that does not move exactly once.
 pub async fn what_does_not_move_is_listed_once_while_others_write(store: Arc<dyn Store>) {
     for i in 0..120 {
-        create(&*store, &format!("still{i:03}"), "c", TaskState::Working, 100 + i % 5).await;
-        create(&*store, &format!("mover{i:03}"), "c", TaskState::Working, 100 + i % 5).await;
+        create(
+            &*store,
+            &format!("still{i:03}"),
+            "c",
+            TaskState::Working,
+            100 + i % 5,
+        )
+        .await;
+        create(
+            &*store,
+            &format!("mover{i:03}"),
+            "c",
+            TaskState::Working,
+            100 + i % 5,
+        )
+        .await;
     }
     let writer = {
         let store = Arc::clone(&store);
         tokio::spawn(async move {
             for i in 0..120 {
                 let id = task(&format!("mover{i:03}"));
-                let state = if i % 2 == 0 { TaskState::Working } else { TaskState::Completed };
-                store.append(&alice(), &id, moved(2, state, 200 + i)).await.expect("moved");
-                create(&*store, &format!("new{i:03}"), "c", TaskState::Completed, 300).await;
+                let state = if i % 2 == 0 {
+                    TaskState::Working
+                } else {
+                    TaskState::Completed
+                };
+                store
+                    .append(&alice(), &id, moved(2, state, 200 + i))
+                    .await
+                    .expect("moved");
+                create(
+                    &*store,
+                    &format!("new{i:03}"),
+                    "c",
+                    TaskState::Completed,
+                    300,
+                )
+                .await;
             }
         })
     };
@@ -174,7 +242,11 @@ pub async fn what_does_not_move_is_listed_once_while_others_write(store: Arc<dyn
         }
         for i in 0..120 {
             let still = task(&format!("still{i:03}"));
-            assert_eq!(seen.get(&still), Some(&1), "{still} was skipped or repeated");
+            assert_eq!(
+                seen.get(&still),
+                Some(&1),
+                "{still} was skipped or repeated"
+            );
         }
         walks += 1;
     }

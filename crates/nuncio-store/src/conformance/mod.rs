@@ -160,11 +160,17 @@ pub(crate) fn node(name: &str) -> NodeId {
 }
 
 pub(crate) fn status(state: TaskState, since: i64) -> StatusRow {
-    StatusRow { state, since: at(since) }
+    StatusRow {
+        state,
+        since: at(since),
+    }
 }
 
 pub(crate) fn entry(seq: u64) -> Entry {
-    Entry { seq, body: Bytes::from(format!("{{\"entry\":{seq}}}")) }
+    Entry {
+        seq,
+        body: Bytes::from(format!("{{\"entry\":{seq}}}")),
+    }
 }
 
 /// So many entries, from a number on.
@@ -174,12 +180,18 @@ pub(crate) fn entries(from: u64, n: u64) -> Vec<Entry> {
 
 /// An append of one entry.
 pub(crate) fn one(seq: u64) -> Append {
-    Append { entries: entries(seq, 1), ..Append::default() }
+    Append {
+        entries: entries(seq, 1),
+        ..Append::default()
+    }
 }
 
 /// An append of one entry that changes the status.
 pub(crate) fn moved(seq: u64, state: TaskState, since: i64) -> Append {
-    Append { status: Some(status(state, since)), ..one(seq) }
+    Append {
+        status: Some(status(state, since)),
+        ..one(seq)
+    }
 }
 
 /// A working task of one entry.
@@ -188,11 +200,14 @@ pub(crate) fn new_task(id: &str) -> NewTask {
 }
 
 pub(crate) fn new_task_at(id: &str, state: TaskState, since: i64) -> NewTask {
-    NewTask { id: task(id), context_id: context("c"), first: moved(1, state, since) }
+    NewTask {
+        id: task(id),
+        context_id: context("c"),
+        first: moved(1, state, since),
+    }
 }
 
-pub(crate) const COMMITTED: Result<Appended, StoreError> =
-    Ok(Appended::Committed { fence: None });
+pub(crate) const COMMITTED: Result<Appended, StoreError> = Ok(Appended::Committed { fence: None });
 
 pub(crate) fn is_malformed<T>(result: &Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Malformed(_)))

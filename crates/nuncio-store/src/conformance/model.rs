@@ -24,7 +24,10 @@ const NOW: i64 = 1000;
 /// # Panics
 /// Where an answer of the store is not the model's.
 pub fn random_calls_answer_as_the_model_does<S: Store, G>(make: impl AsyncFn() -> (S, G)) {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) };
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(CASES)
+    };
     let played = TestRunner::new(config).run(&prop::collection::vec(call(), 1..60), |calls| {
         block_on(async {
             let (store, _guard) = make().await;
@@ -42,15 +45,51 @@ pub fn random_calls_answer_as_the_model_does<S: Store, G>(make: impl AsyncFn() -
 
 #[derive(Debug, Clone)]
 enum Call {
-    Create { owner: u8, id: u8, context: u8, what: What },
-    Append { owner: u8, id: u8, what: What },
-    Entries { owner: u8, id: u8, after: u64, limit: usize },
-    List { owner: u8, query: ListQuery },
-    Renew { node: u8, until: i64 },
-    Orphans { node: u8, until: i64, limit: usize },
-    Claim { node: u8, now: i64, until: i64, limit: usize },
-    Settle { node: u8, id: u64, settlement: Settlement },
-    Prune { policy: Retention, limit: usize },
+    Create {
+        owner: u8,
+        id: u8,
+        context: u8,
+        what: What,
+    },
+    Append {
+        owner: u8,
+        id: u8,
+        what: What,
+    },
+    Entries {
+        owner: u8,
+        id: u8,
+        after: u64,
+        limit: usize,
+    },
+    List {
+        owner: u8,
+        query: ListQuery,
+    },
+    Renew {
+        node: u8,
+        until: i64,
+    },
+    Orphans {
+        node: u8,
+        until: i64,
+        limit: usize,
+    },
+    Claim {
+        node: u8,
+        now: i64,
+        until: i64,
+        limit: usize,
+    },
+    Settle {
+        node: u8,
+        id: u64,
+        settlement: Settlement,
+    },
+    Prune {
+        policy: Retention,
+        limit: usize,
+    },
 }
 
 /// An append, relative to where its task's log is.
@@ -82,13 +121,18 @@ fn call() -> impl Strategy<Value = Call> {
             context_id: ctx.map(context_name),
             state,
             status_after: status_after.map(at),
-            after: after.map(|(since, id)| ListCursor { since: at(since), id: task_name(id) }),
+            after: after.map(|(since, id)| ListCursor {
+                since: at(since),
+                id: task_name(id),
+            }),
             limit,
         });
     let settlement = prop_oneof![
         Just(Settlement::Delivered),
         (0..4i64).prop_map(|due| Settlement::Retry { due: at(due) }),
-        Just(Settlement::Dead { reason: "given up".into() }),
+        Just(Settlement::Dead {
+            reason: "given up".into()
+        }),
     ];
     let policy = (
         prop::option::of(0..6i64),
@@ -147,17 +191,19 @@ fn what() -> impl Strategy<Value = What> {
         prop::option::weighted(0.3, 0..3u8),
         prop::collection::vec((0..2u8, 0..4i64), 0..3),
     )
-        .prop_map(|(skew, n, status, checkpoint, message, fence, lease, key, deliveries)| What {
-            skew,
-            n,
-            status,
-            checkpoint,
-            message,
-            fence,
-            lease,
-            key,
-            deliveries,
-        })
+        .prop_map(
+            |(skew, n, status, checkpoint, message, fence, lease, key, deliveries)| What {
+                skew,
+                n,
+                status,
+                checkpoint,
+                message,
+                fence,
+                lease,
+                key,
+                deliveries,
+            },
+        )
 }
 
 fn owner_name(n: u8) -> Owner {
@@ -182,11 +228,18 @@ fn key_name(n: u8) -> String {
 
 impl What {
     fn append(&self, last_seq: u64) -> Append {
-        let from = last_seq.saturating_add(1).saturating_add_signed(self.skew.into());
+        let from = last_seq
+            .saturating_add(1)
+            .saturating_add_signed(self.skew.into());
         let entries: Vec<_> = (from..from + self.n).map(entry).collect();
         Append {
-            status: self.status.map(|(state, since)| StatusRow { state, since: at(since) }),
-            checkpoint: self.checkpoint.then(|| Bytes::from(format!("checkpoint at {from}"))),
+            status: self.status.map(|(state, since)| StatusRow {
+                state,
+                since: at(since),
+            }),
+            checkpoint: self
+                .checkpoint
+                .then(|| Bytes::from(format!("checkpoint at {from}"))),
             message_seq: self.message.then_some(from),
             fence: self.fence.map(Fence),
             lease: self.lease.clone(),
@@ -241,7 +294,12 @@ type Played = Result<(), TestCaseError>;
 impl Model {
     async fn play(&mut self, store: &dyn Store, call: Call) -> Played {
         match call {
-            Call::Create { owner, id, context, what } => {
+            Call::Create {
+                owner,
+                id,
+                context,
+                what,
+            } => {
                 let new = NewTask {
                     id: task_name(id),
                     context_id: context_name(context),
@@ -252,12 +310,19 @@ impl Model {
             }
             Call::Append { owner, id, what } => {
                 let (owner, id) = (owner_name(owner), task_name(id));
-                let last = self.find(&owner, &id).map_or(0, |i| self.tasks[i].stored.last_seq);
+                let last = self
+                    .find(&owner, &id)
+                    .map_or(0, |i| self.tasks[i].stored.last_seq);
                 let append = what.append(last);
                 let expected = self.append(&owner, &id, &append);
                 same(&expected, &store.append(&owner, &id, append).await)
             }
-            Call::Entries { owner, id, after, limit } => {
+            Call::Entries {
+                owner,
+                id,
+                after,
+                limit,
+            } => {
                 let (owner, id) = (owner_name(owner), task_name(id));
                 let expected = self.find(&owner, &id).map(|i| {
                     let log = self.tasks[i].log.iter().filter(|e| e.seq > after);
@@ -289,14 +354,25 @@ impl Model {
                 prop_assert_eq!(Ok(expected), got);
                 Ok(())
             }
-            Call::Claim { node, now, until, limit } => {
+            Call::Claim {
+                node,
+                now,
+                until,
+                limit,
+            } => {
                 let node = node_name(node);
                 let expected = self.claim(&node, at(now), at(until), limit);
-                let got = store.claim_deliveries(&node, at(now), at(until), limit).await;
+                let got = store
+                    .claim_deliveries(&node, at(now), at(until), limit)
+                    .await;
                 prop_assert_eq!(Ok(expected), got);
                 Ok(())
             }
-            Call::Settle { node, id, settlement } => {
+            Call::Settle {
+                node,
+                id,
+                settlement,
+            } => {
                 let node = node_name(node);
                 self.settle(&node, id, &settlement);
                 prop_assert_eq!(Ok(()), store.settle_delivery(&node, id, settlement).await);
@@ -315,16 +391,23 @@ impl Model {
         for owner in (0..2).map(owner_name) {
             for id in (0..4).map(task_name) {
                 let expected = self.find(&owner, &id).map(|i| &self.tasks[i]);
-                let stored = expected.map(|t| t.stored.clone()).ok_or(StoreError::NotFound);
+                let stored = expected
+                    .map(|t| t.stored.clone())
+                    .ok_or(StoreError::NotFound);
                 prop_assert_eq!(stored, store.load(&owner, &id).await);
                 let log = expected.map(|t| t.log.clone()).ok_or(StoreError::NotFound);
                 prop_assert_eq!(log, store.entries(&owner, &id, 0, 1000).await);
             }
-            let everything = ListQuery { limit: 100, ..ListQuery::default() };
+            let everything = ListQuery {
+                limit: 100,
+                ..ListQuery::default()
+            };
             let page = store.list(&owner, &everything).await;
             prop_assert_eq!(Ok(self.list(&owner, &everything)), page);
             for key in (1..3).map(key_name) {
-                let expected = self.key(&owner, &key).map(|r| IdempotencyRecord { at: at(0), ..r });
+                let expected = self
+                    .key(&owner, &key)
+                    .map(|r| IdempotencyRecord { at: at(0), ..r });
                 let got = store.idempotent(&owner, &key, Timestamp::MIN).await;
                 let got = got.map(|r| r.map(|r| IdempotencyRecord { at: at(0), ..r }));
                 prop_assert_eq!(Ok(expected), got);
@@ -335,13 +418,21 @@ impl Model {
     }
 
     fn find(&self, owner: &Owner, id: &TaskId) -> Option<usize> {
-        self.tasks.iter().position(|t| t.owner == *owner && t.stored.id == *id)
+        self.tasks
+            .iter()
+            .position(|t| t.owner == *owner && t.stored.id == *id)
     }
 
     fn key(&self, owner: &Owner, key: &str) -> Option<IdempotencyRecord> {
         // Key 0 is always out of its window.
-        let found = self.keys.iter().find(|(o, k, _)| o == owner && k == key && k != "k0")?;
-        self.tasks.iter().any(|t| t.stored.id == found.2.task).then(|| found.2.clone())
+        let found = self
+            .keys
+            .iter()
+            .find(|(o, k, _)| o == owner && k == key && k != "k0")?;
+        self.tasks
+            .iter()
+            .any(|t| t.stored.id == found.2.task)
+            .then(|| found.2.clone())
     }
 
     fn create(&mut self, owner: &Owner, new: NewTask) -> Result<Appended, StoreError> {
@@ -353,7 +444,11 @@ impl Model {
         if !well_formed(&new.first) {
             return malformed;
         }
-        let key = new.first.idempotency.as_ref().and_then(|key| self.key(owner, &key.key));
+        let key = new
+            .first
+            .idempotency
+            .as_ref()
+            .and_then(|key| self.key(owner, &key.key));
         if let Some(record) = key {
             return Ok(Appended::Duplicate(record));
         }
@@ -366,7 +461,10 @@ impl Model {
                 id: new.id.clone(),
                 context_id: new.context_id,
                 // Whatever comes before the first entry, it is not terminal.
-                status: StatusRow { state: TaskState::Submitted, since: status.since },
+                status: StatusRow {
+                    state: TaskState::Submitted,
+                    since: status.since,
+                },
                 last_seq: 0,
                 last_message_seq: 0,
                 checkpoint: None,
@@ -394,7 +492,10 @@ impl Model {
             return Err(StoreError::Malformed(""));
         }
         let at = self.find(owner, id).ok_or(StoreError::NotFound)?;
-        let key = append.idempotency.as_ref().and_then(|key| self.key(owner, &key.key));
+        let key = append
+            .idempotency
+            .as_ref()
+            .and_then(|key| self.key(owner, &key.key));
         if let Some(record) = key {
             return Ok(Appended::Duplicate(record));
         }
@@ -487,9 +588,14 @@ impl Model {
             .iter()
             .filter(|t| {
                 t.owner == *owner
-                    && query.context_id.as_ref().is_none_or(|c| *c == t.stored.context_id)
+                    && query
+                        .context_id
+                        .as_ref()
+                        .is_none_or(|c| *c == t.stored.context_id)
                     && query.state.is_none_or(|s| s == t.stored.status.state)
-                    && query.status_after.is_none_or(|a| a <= t.stored.status.since)
+                    && query
+                        .status_after
+                        .is_none_or(|a| a <= t.stored.status.since)
             })
             .map(|t| t.stored.clone())
             .collect();
@@ -500,11 +606,15 @@ impl Model {
         }
         let more = fit.len() > query.limit as usize;
         fit.truncate(query.limit as usize);
-        let next = fit
-            .last()
-            .filter(|_| more)
-            .map(|t| ListCursor { since: t.status.since, id: t.id.clone() });
-        ListPage { tasks: fit, next, total }
+        let next = fit.last().filter(|_| more).map(|t| ListCursor {
+            since: t.status.since,
+            id: t.id.clone(),
+        });
+        ListPage {
+            tasks: fit,
+            next,
+            total,
+        }
     }
 
     fn orphans(&mut self, node: &NodeId, until: Timestamp, limit: usize) -> Vec<Orphan> {
@@ -541,7 +651,9 @@ impl Model {
             .filter(|i| {
                 let this = &self.outbox[*i];
                 let route = |w: &Waiting| (w.delivery.task.clone(), w.delivery.config.clone());
-                let oldest = !self.outbox[..*i].iter().any(|older| route(older) == route(this));
+                let oldest = !self.outbox[..*i]
+                    .iter()
+                    .any(|older| route(older) == route(this));
                 oldest && this.due <= now
             })
             .map(|i| (self.outbox[i].due, i))
@@ -561,7 +673,9 @@ impl Model {
 
     fn settle(&mut self, node: &NodeId, id: u64, settlement: &Settlement) {
         let claimed = |w: &Waiting| w.delivery.id == id && w.claimed.as_ref() == Some(node);
-        let Some(i) = self.outbox.iter().position(claimed) else { return };
+        let Some(i) = self.outbox.iter().position(claimed) else {
+            return;
+        };
         match settlement {
             Settlement::Retry { due } => {
                 self.outbox[i].claimed = None;
@@ -572,7 +686,10 @@ impl Model {
             }
             Settlement::Dead { reason } => {
                 let delivery = self.outbox.remove(i).delivery;
-                self.dead.push(DeadDelivery { delivery, reason: reason.clone() });
+                self.dead.push(DeadDelivery {
+                    delivery,
+                    reason: reason.clone(),
+                });
                 self.dead.sort_by_key(|dead| dead.delivery.id);
             }
         }
@@ -585,7 +702,9 @@ impl Model {
                 .filter(|i| self.tasks[*i].stored.status.state.is_terminal())
                 .map(|i| (self.tasks[i].stored.status.since, i))
                 .collect();
-            let over = policy.max_finished.is_some_and(|max| ended.len() as u64 > max);
+            let over = policy
+                .max_finished
+                .is_some_and(|max| ended.len() as u64 > max);
             let first = ended.into_iter().min().filter(|(since, _)| {
                 over || policy.finished_before.is_some_and(|before| *since < before)
             });
@@ -601,7 +720,9 @@ impl Model {
                     known.stored.status.state.is_terminal()
                         && known.stored.checkpoint_seq == known.stored.last_seq
                         && !known.log.is_empty()
-                        && policy.entries_before.is_some_and(|b| known.stored.status.since < b)
+                        && policy
+                            .entries_before
+                            .is_some_and(|b| known.stored.status.since < b)
                 })
                 .min_by_key(|i| (self.tasks[*i].stored.status.since, *i));
             let Some(i) = spare else { break };
@@ -624,9 +745,10 @@ fn well_formed(append: &Append) -> bool {
 fn same(expected: &Result<Appended, StoreError>, got: &Result<Appended, StoreError>) -> Played {
     let plain = |answer: &Result<Appended, StoreError>| match answer {
         Err(StoreError::Malformed(_)) => Err(StoreError::Malformed("")),
-        Ok(Appended::Duplicate(r)) => {
-            Ok(Appended::Duplicate(IdempotencyRecord { at: at(0), ..r.clone() }))
-        }
+        Ok(Appended::Duplicate(r)) => Ok(Appended::Duplicate(IdempotencyRecord {
+            at: at(0),
+            ..r.clone()
+        })),
         other => other.clone(),
     };
     prop_assert_eq!(plain(expected), plain(got));

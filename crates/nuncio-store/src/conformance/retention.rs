@@ -11,11 +11,17 @@ use super::{
 };
 use crate::{Append, LeaseChange, ListQuery, Pruned, Retention, Settlement, Store, StoreError};
 
-const NOTHING: Retention =
-    Retention { finished_before: None, entries_before: None, max_finished: None };
+const NOTHING: Retention = Retention {
+    finished_before: None,
+    entries_before: None,
+    max_finished: None,
+};
 
 fn finished_before(ms: i64) -> Retention {
-    Retention { finished_before: Some(at(ms)), ..NOTHING }
+    Retention {
+        finished_before: Some(at(ms)),
+        ..NOTHING
+    }
 }
 
 fn tasks(tasks: u64) -> Pruned {
@@ -43,7 +49,10 @@ pub async fn finished_tasks_go_in_bounded_steps(store: Arc<dyn Store>) {
     for (id, there) in [("t0", false), ("t2", false), ("t3", true), ("young", true)] {
         assert_eq!(store.load(&alice(), &task(id)).await.is_ok(), there, "{id}");
     }
-    assert_eq!(store.entries(&alice(), &task("t0"), 0, 9).await, Err(StoreError::NotFound));
+    assert_eq!(
+        store.entries(&alice(), &task("t0"), 0, 9).await,
+        Err(StoreError::NotFound)
+    );
     let refused = store.append(&alice(), &task("t0"), one(4)).await;
     assert_eq!(refused, Err(StoreError::NotFound));
     assert_eq!(store.prune(&policy, 3).await, Ok(tasks(3)));
@@ -51,8 +60,18 @@ pub async fn finished_tasks_go_in_bounded_steps(store: Arc<dyn Store>) {
     assert_eq!(store.prune(&policy, 3).await, Ok(tasks(0)));
     let page = store.list(&alice(), &lists::all(10)).await.expect("a page");
     assert_eq!((page.tasks.len(), page.total), (1, 1));
-    let completed = ListQuery { state: Some(TaskState::Completed), ..lists::all(10) };
-    assert_eq!(store.list(&alice(), &completed).await.expect("a page").total, 1);
+    let completed = ListQuery {
+        state: Some(TaskState::Completed),
+        ..lists::all(10)
+    };
+    assert_eq!(
+        store
+            .list(&alice(), &completed)
+            .await
+            .expect("a page")
+            .total,
+        1
+    );
 }
 
 /// Where only logs go, the task stays as its checkpoint says; where there is no checkpoint of the
@@ -61,16 +80,37 @@ pub async fn logs_go_and_checkpoints_stay(store: Arc<dyn Store>) {
     for i in 0..4 {
         ended(&*store, &format!("t{i}"), 10 + i).await;
     }
-    store.create(&alice(), new_task("bare")).await.expect("created");
-    let half = Append { checkpoint: Some(Bytes::from_static(b"half")), ..one(2) };
-    store.append(&alice(), &task("bare"), half).await.expect("appended");
+    store
+        .create(&alice(), new_task("bare"))
+        .await
+        .expect("created");
+    let half = Append {
+        checkpoint: Some(Bytes::from_static(b"half")),
+        ..one(2)
+    };
+    store
+        .append(&alice(), &task("bare"), half)
+        .await
+        .expect("appended");
     let end = moved(3, TaskState::Completed, 5);
-    store.append(&alice(), &task("bare"), end).await.expect("ended");
+    store
+        .append(&alice(), &task("bare"), end)
+        .await
+        .expect("ended");
     let before = store.load(&alice(), &task("t0")).await.expect("stored");
 
-    let policy = Retention { entries_before: Some(at(13)), ..NOTHING };
-    assert_eq!(store.prune(&policy, 2).await, Ok(Pruned { tasks: 0, logs: 2 }));
-    assert_eq!(store.prune(&policy, 2).await, Ok(Pruned { tasks: 0, logs: 1 }));
+    let policy = Retention {
+        entries_before: Some(at(13)),
+        ..NOTHING
+    };
+    assert_eq!(
+        store.prune(&policy, 2).await,
+        Ok(Pruned { tasks: 0, logs: 2 })
+    );
+    assert_eq!(
+        store.prune(&policy, 2).await,
+        Ok(Pruned { tasks: 0, logs: 1 })
+    );
     assert_eq!(store.prune(&policy, 2).await, Ok(Pruned::default()));
     assert_eq!(store.load(&alice(), &task("t0")).await, Ok(before));
     assert_eq!(store.entries(&alice(), &task("t0"), 0, 9).await, Ok(vec![]));
@@ -82,8 +122,14 @@ pub async fn logs_go_and_checkpoints_stay(store: Arc<dyn Store>) {
     assert_eq!((page.tasks.len(), page.total), (5, 5));
 
     // Both at once: what is left of the limit goes to logs.
-    let both = Retention { entries_before: Some(at(99)), ..finished_before(11) };
-    assert_eq!(store.prune(&both, 3).await, Ok(Pruned { tasks: 2, logs: 1 }));
+    let both = Retention {
+        entries_before: Some(at(99)),
+        ..finished_before(11)
+    };
+    assert_eq!(
+        store.prune(&both, 3).await,
+        Ok(Pruned { tasks: 2, logs: 1 })
+    );
     assert_eq!(store.prune(&both, 3).await, Ok(Pruned::default()));
 }
 
@@ -91,10 +137,19 @@ pub async fn logs_go_and_checkpoints_stay(store: Arc<dyn Store>) {
 pub async fn beyond_the_maximum_the_first_to_end_go(store: Arc<dyn Store>) {
     for (i, since) in [30, 10, 50, 20, 40].into_iter().enumerate() {
         let new = new_task_at(&format!("t{since}"), TaskState::Failed, since);
-        store.create(&owner(&format!("o{}", i % 2)), new).await.expect("created");
+        store
+            .create(&owner(&format!("o{}", i % 2)), new)
+            .await
+            .expect("created");
     }
-    store.create(&owner("o0"), new_task_at("open", TaskState::Working, 1)).await.expect("ok");
-    let policy = Retention { max_finished: Some(2), ..NOTHING };
+    store
+        .create(&owner("o0"), new_task_at("open", TaskState::Working, 1))
+        .await
+        .expect("ok");
+    let policy = Retention {
+        max_finished: Some(2),
+        ..NOTHING
+    };
     assert_eq!(store.prune(&policy, 2).await, Ok(tasks(2)));
     assert_eq!(store.prune(&policy, 2).await, Ok(tasks(1)));
     assert_eq!(store.prune(&policy, 2).await, Ok(tasks(0)));
@@ -102,7 +157,10 @@ pub async fn beyond_the_maximum_the_first_to_end_go(store: Arc<dyn Store>) {
     left.extend(lists::walk(&*store, &owner("o1"), &lists::all(9)).await);
     left.sort();
     assert_eq!(left, [task("open"), task("t40"), task("t50")]);
-    let none = Retention { max_finished: Some(0), ..NOTHING };
+    let none = Retention {
+        max_finished: Some(0),
+        ..NOTHING
+    };
     assert_eq!(store.prune(&none, 9).await, Ok(tasks(2)));
 }
 
@@ -118,7 +176,10 @@ pub async fn unfinished_tasks_stay(store: Arc<dyn Store>) {
         let mut new = new_task_at(&format!("t{i}"), state, 0);
         new.first.checkpoint = Some(Bytes::from_static(b"so far"));
         if i % 2 == 0 {
-            new.first.lease = LeaseChange::Take { node: node("a"), until: at(1) };
+            new.first.lease = LeaseChange::Take {
+                node: node("a"),
+                until: at(1),
+            };
         }
         store.create(&alice(), new).await.expect("created");
     }
@@ -139,22 +200,43 @@ pub async fn open_deliveries_outlive_their_task(store: Arc<dyn Store>) {
     let a = node("a");
     let mut new = new_task_at("t", TaskState::Completed, 5);
     new.first.entries = entries(1, 2);
-    new.first.deliveries =
-        vec![delivery("w", 1, 0), delivery("w", 2, 0), delivery("lost", 1, 0)];
+    new.first.deliveries = vec![
+        delivery("w", 1, 0),
+        delivery("w", 2, 0),
+        delivery("lost", 1, 0),
+    ];
     store.create(&alice(), new).await.expect("created");
-    for got in store.claim_deliveries(&a, at(1), at(9), 9).await.expect("claimed") {
+    for got in store
+        .claim_deliveries(&a, at(1), at(9), 9)
+        .await
+        .expect("claimed")
+    {
         if got.config == "lost" {
-            let dead = Settlement::Dead { reason: "gone".into() };
-            store.settle_delivery(&a, got.id, dead).await.expect("settled");
+            let dead = Settlement::Dead {
+                reason: "gone".into(),
+            };
+            store
+                .settle_delivery(&a, got.id, dead)
+                .await
+                .expect("settled");
         }
     }
     assert_eq!(store.prune(&finished_before(6), 9).await, Ok(tasks(1)));
     assert_eq!(store.dead_deliveries(0, 9).await, Ok(vec![]));
     for seq in 1..3 {
-        let due = store.claim_deliveries(&a, at(9), at(FAR), 9).await.expect("claimed");
+        let due = store
+            .claim_deliveries(&a, at(9), at(FAR), 9)
+            .await
+            .expect("claimed");
         let [got] = &due[..] else { panic!("{due:?}") };
-        assert_eq!((got.task.clone(), got.owner.clone(), got.seq), (task("t"), alice(), seq));
+        assert_eq!(
+            (got.task.clone(), got.owner.clone(), got.seq),
+            (task("t"), alice(), seq)
+        );
         assert_eq!(got.body, format!("w\n{seq}"));
-        store.settle_delivery(&a, got.id, Settlement::Delivered).await.expect("settled");
+        store
+            .settle_delivery(&a, got.id, Settlement::Delivered)
+            .await
+            .expect("settled");
     }
 }

@@ -37,7 +37,8 @@ impl Keys {
         let now = record.at;
         let name: Arc<str> = key.key.as_str().into();
         let expires = rules::key_expiry(now, key.not_before);
-        self.by_expiry.insert((expires, owner.clone(), Arc::clone(&name)));
+        self.by_expiry
+            .insert((expires, owner.clone(), Arc::clone(&name)));
         let old = self
             .records
             .entry(owner.clone())
@@ -52,10 +53,16 @@ impl Keys {
     /// Forgets at most `limit` records that are out of the window they were made for.
     pub(super) fn expire(&mut self, now: Timestamp, limit: usize) {
         for _ in 0..limit {
-            if self.by_expiry.first().is_none_or(|(expires, ..)| *expires >= now) {
+            if self
+                .by_expiry
+                .first()
+                .is_none_or(|(expires, ..)| *expires >= now)
+            {
                 break;
             }
-            let Some((_, owner, key)) = self.by_expiry.pop_first() else { break };
+            let Some((_, owner, key)) = self.by_expiry.pop_first() else {
+                break;
+            };
             if let Some(keys) = self.records.get_mut(&owner) {
                 keys.remove(&key);
                 if keys.is_empty() {

@@ -37,10 +37,9 @@ impl Listing {
     /// The tasks of a page, and whether more come after it.
     pub(super) fn page(&self, query: &ListQuery) -> (Vec<&TaskId>, bool) {
         let limit = query.limit as usize;
-        let upper = query
-            .after
-            .as_ref()
-            .map_or(Bound::Unbounded, |c| Bound::Excluded((c.since, Arc::new(c.id.clone()))));
+        let upper = query.after.as_ref().map_or(Bound::Unbounded, |c| {
+            Bound::Excluded((c.since, Arc::new(c.id.clone())))
+        });
         let mut walks: Vec<_> = self
             .selected(query.state)
             .map(|set| set.range((Bound::Unbounded, upper.clone())).rev())
@@ -68,9 +67,15 @@ impl Listing {
     pub(super) fn total(&self, query: &ListQuery) -> u64 {
         let count = |set: &BTreeSet<Place>| match query.status_after {
             None => set.len(),
-            Some(after) => set.iter().rev().take_while(|(since, _)| *since >= after).count(),
+            Some(after) => set
+                .iter()
+                .rev()
+                .take_while(|(since, _)| *since >= after)
+                .count(),
         };
-        self.selected(query.state).map(|set| count(set) as u64).sum()
+        self.selected(query.state)
+            .map(|set| count(set) as u64)
+            .sum()
     }
 
     fn selected(&self, state: Option<TaskState>) -> impl Iterator<Item = &BTreeSet<Place>> {

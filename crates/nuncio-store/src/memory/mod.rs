@@ -98,7 +98,10 @@ impl MemoryStore {
 
 impl Inner {
     fn owned(&self, owner: &Owner, task: &TaskId) -> Result<&Stored, StoreError> {
-        self.tasks.get(task).filter(|stored| stored.owner == *owner).ok_or(StoreError::NotFound)
+        self.tasks
+            .get(task)
+            .filter(|stored| stored.owner == *owner)
+            .ok_or(StoreError::NotFound)
     }
 
     fn key_in_use(&self, owner: &Owner, append: &Append) -> Option<IdempotencyRecord> {
@@ -113,7 +116,9 @@ impl Inner {
         not_before: Timestamp,
     ) -> Option<IdempotencyRecord> {
         let record = self.keys.get(owner, key, not_before)?;
-        self.tasks.contains_key(&record.task).then(|| record.clone())
+        self.tasks
+            .contains_key(&record.task)
+            .then(|| record.clone())
     }
 
     fn create(&mut self, owner: &Owner, new: NewTask) -> Result<Appended, StoreError> {
@@ -139,7 +144,9 @@ impl Inner {
         self.enter(&id, &stored);
         self.tasks.insert(Arc::clone(&id), stored);
         self.write(&id, owner, new.first, now);
-        Ok(Appended::Committed { fence: admitted.fence })
+        Ok(Appended::Committed {
+            fence: admitted.fence,
+        })
     }
 
     fn append(
@@ -160,14 +167,20 @@ impl Inner {
             let id = Arc::clone(id);
             self.write(&id, owner, append, now);
         }
-        Ok(Appended::Committed { fence: admitted.fence })
+        Ok(Appended::Committed {
+            fence: admitted.fence,
+        })
     }
 
     /// Stores what an admitted append carries.
     fn write(&mut self, id: &Arc<TaskId>, owner: &Owner, append: Append, now: Timestamp) {
         if let (Some(key), Some(seq)) = (append.idempotency, append.message_seq) {
-            let record =
-                IdempotencyRecord { task: TaskId::clone(id), digest: key.digest, seq, at: now };
+            let record = IdempotencyRecord {
+                task: TaskId::clone(id),
+                digest: key.digest,
+                seq,
+                at: now,
+            };
             self.keys.put(owner, &key, record);
         }
         for delivery in append.deliveries {
@@ -207,7 +220,11 @@ impl Inner {
         let status = stored.row.status;
         let lists = self.lists.entry(stored.owner.clone()).or_default();
         lists.all.insert(status, id);
-        lists.contexts.entry(stored.context.clone()).or_default().insert(status, id);
+        lists
+            .contexts
+            .entry(stored.context.clone())
+            .or_default()
+            .insert(status, id);
         if status.state.is_terminal() {
             let key = (status.since, stored.serial, Arc::clone(id));
             if stored.row.log_is_spare() {
@@ -238,14 +255,19 @@ impl Inner {
 
     fn lease_in(&mut self, id: &Arc<TaskId>, stored: &Stored) {
         if let Some(lease) = &stored.row.lease {
-            self.leases.insert((lease.until, stored.serial, Arc::clone(id)));
-            self.held.entry(lease.node.clone()).or_default().insert(Arc::clone(id));
+            self.leases
+                .insert((lease.until, stored.serial, Arc::clone(id)));
+            self.held
+                .entry(lease.node.clone())
+                .or_default()
+                .insert(Arc::clone(id));
         }
     }
 
     fn unlease(&mut self, id: &Arc<TaskId>, stored: &Stored) {
         if let Some(lease) = &stored.row.lease {
-            self.leases.remove(&(lease.until, stored.serial, Arc::clone(id)));
+            self.leases
+                .remove(&(lease.until, stored.serial, Arc::clone(id)));
             if let Some(held) = self.held.get_mut(&lease.node) {
                 held.remove(id);
                 if held.is_empty() {
@@ -274,8 +296,14 @@ impl Inner {
     }
 
     fn list(&self, owner: &Owner, query: &ListQuery) -> ListPage {
-        let empty = ListPage { tasks: Vec::new(), next: None, total: 0 };
-        let Some(lists) = self.lists.get(owner) else { return empty };
+        let empty = ListPage {
+            tasks: Vec::new(),
+            next: None,
+            total: 0,
+        };
+        let Some(lists) = self.lists.get(owner) else {
+            return empty;
+        };
         let listing = match &query.context_id {
             None => &lists.all,
             Some(context) => match lists.contexts.get(context) {
@@ -288,11 +316,15 @@ impl Inner {
             .iter()
             .filter_map(|id| Some(Self::stored_task(id, self.tasks.get(*id)?)))
             .collect();
-        let next = tasks
-            .last()
-            .filter(|_| more)
-            .map(|last| ListCursor { since: last.status.since, id: last.id.clone() });
-        ListPage { tasks, next, total: listing.total(query) }
+        let next = tasks.last().filter(|_| more).map(|last| ListCursor {
+            since: last.status.since,
+            id: last.id.clone(),
+        });
+        ListPage {
+            tasks,
+            next,
+            total: listing.total(query),
+        }
     }
 
     fn renew_leases(&mut self, node: &NodeId, until: Timestamp) {
@@ -300,7 +332,8 @@ impl Inner {
             if let Some(stored) = self.tasks.get_mut(&id)
                 && let Some(lease) = &mut stored.row.lease
             {
-                self.leases.remove(&(lease.until, stored.serial, Arc::clone(&id)));
+                self.leases
+                    .remove(&(lease.until, stored.serial, Arc::clone(&id)));
                 lease.until = until;
                 self.leases.insert((until, stored.serial, id));
             }
@@ -323,16 +356,25 @@ impl Inner {
             .collect();
         let mut orphans = Vec::with_capacity(lost.len());
         for id in lost {
-            let Some(stored) = self.tasks.get(&id) else { continue };
+            let Some(stored) = self.tasks.get(&id) else {
+                continue;
+            };
             let owner = stored.owner.clone();
             let take = Append {
-                lease: LeaseChange::Take { node: node.clone(), until },
+                lease: LeaseChange::Take {
+                    node: node.clone(),
+                    until,
+                },
                 ..Append::default()
             };
             let admitted = rules::admit(&stored.row, &take, now)?;
             self.move_to(&id, admitted.row)?;
             let fence = admitted.fence.unwrap_or(Fence(0));
-            orphans.push(Orphan { owner, task: TaskId::clone(&id), fence });
+            orphans.push(Orphan {
+                owner,
+                task: TaskId::clone(&id),
+                fence,
+            });
         }
         Ok(orphans)
     }
@@ -341,8 +383,12 @@ impl Inner {
         let mut pruned = Pruned::default();
         let mut left = limit;
         while left > 0 {
-            let over = policy.max_finished.is_some_and(|max| self.ended.len() as u64 > max);
-            let Some((since, _, id)) = self.ended.first() else { break };
+            let over = policy
+                .max_finished
+                .is_some_and(|max| self.ended.len() as u64 > max);
+            let Some((since, _, id)) = self.ended.first() else {
+                break;
+            };
             if !over && policy.finished_before.is_none_or(|before| *since >= before) {
                 break;
             }
@@ -355,7 +401,9 @@ impl Inner {
             left -= 1;
         }
         while left > 0 {
-            let Some(key) = self.spare_logs.first() else { break };
+            let Some(key) = self.spare_logs.first() else {
+                break;
+            };
             if policy.entries_before.is_none_or(|before| key.0 >= before) {
                 break;
             }
@@ -389,7 +437,9 @@ impl Store for MemoryStore {
 
     async fn load(&self, owner: &Owner, task: &TaskId) -> Result<StoredTask, StoreError> {
         let inner = self.lock();
-        inner.owned(owner, task).map(|stored| Inner::stored_task(task, stored))
+        inner
+            .owned(owner, task)
+            .map(|stored| Inner::stored_task(task, stored))
     }
 
     async fn entries(
@@ -400,7 +450,9 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Entry>, StoreError> {
         let inner = self.lock();
-        inner.owned(owner, task).map(|stored| inner.entries(stored, after, limit))
+        inner
+            .owned(owner, task)
+            .map(|stored| inner.entries(stored, after, limit))
     }
 
     async fn list(&self, owner: &Owner, query: &ListQuery) -> Result<ListPage, StoreError> {

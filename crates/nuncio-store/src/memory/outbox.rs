@@ -56,7 +56,16 @@ impl Outbox {
         }
         queue.push_back(id);
         let owner = owner.clone();
-        self.rows.insert(id, Pending { owner, route, what, attempts: 0, claimed_by: None });
+        self.rows.insert(
+            id,
+            Pending {
+                owner,
+                route,
+                what,
+                attempts: 0,
+                claimed_by: None,
+            },
+        );
     }
 
     pub(super) fn claim(
@@ -66,11 +75,18 @@ impl Outbox {
         until: Timestamp,
         limit: usize,
     ) -> Vec<Delivery> {
-        let due: Vec<_> =
-            self.due.iter().take_while(|(due, _)| *due <= now).take(limit).copied().collect();
+        let due: Vec<_> = self
+            .due
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .take(limit)
+            .copied()
+            .collect();
         let mut claimed = Vec::with_capacity(due.len());
         for place in due {
-            let Some(row) = self.rows.get_mut(&place.1) else { continue };
+            let Some(row) = self.rows.get_mut(&place.1) else {
+                continue;
+            };
             claimed.push(row.delivery(place.1));
             row.attempts = row.attempts.saturating_add(1);
             row.claimed_by = Some(node.clone());
@@ -82,7 +98,10 @@ impl Outbox {
     }
 
     pub(super) fn settle(&mut self, node: &NodeId, id: u64, settlement: Settlement) {
-        let Some(row) = self.rows.get_mut(&id).filter(|r| r.claimed_by.as_ref() == Some(node))
+        let Some(row) = self
+            .rows
+            .get_mut(&id)
+            .filter(|r| r.claimed_by.as_ref() == Some(node))
         else {
             return;
         };
@@ -98,8 +117,17 @@ impl Outbox {
             }
             Settlement::Dead { reason } => {
                 if let Some(row) = self.take(id) {
-                    self.dead_of.entry(Arc::clone(&row.route.0)).or_default().push(id);
-                    self.dead.insert(id, DeadDelivery { delivery: row.delivery(id), reason });
+                    self.dead_of
+                        .entry(Arc::clone(&row.route.0))
+                        .or_default()
+                        .push(id);
+                    self.dead.insert(
+                        id,
+                        DeadDelivery {
+                            delivery: row.delivery(id),
+                            reason,
+                        },
+                    );
                 }
             }
         }
@@ -112,7 +140,8 @@ impl Outbox {
             queue.pop_front();
             match queue.front() {
                 Some(next) => {
-                    self.due.extend(self.rows.get(next).map(|row| (row.what.due, *next)));
+                    self.due
+                        .extend(self.rows.get(next).map(|row| (row.what.due, *next)));
                 }
                 None => {
                     self.queues.remove(&row.route);
@@ -124,7 +153,11 @@ impl Outbox {
 
     pub(super) fn dead(&self, after: u64, limit: usize) -> Vec<DeadDelivery> {
         let newer = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
-        self.dead.range(newer).take(limit).map(|(_, dead)| dead.clone()).collect()
+        self.dead
+            .range(newer)
+            .take(limit)
+            .map(|(_, dead)| dead.clone())
+            .collect()
     }
 
     /// Forgets the deliveries given up of a task that is removed.

@@ -59,8 +59,17 @@ impl Desk<'_> {
         ])?;
         self.count(owner, row.status.state, 1);
         self.write(&new.id, num, owner, first, now)?;
-        self.remember(&new.id, Hot { num, owner, row: admitted.row });
-        Ok(Appended::Committed { fence: admitted.fence })
+        self.remember(
+            &new.id,
+            Hot {
+                num,
+                owner,
+                row: admitted.row,
+            },
+        );
+        Ok(Appended::Committed {
+            fence: admitted.fence,
+        })
     }
 
     pub(super) fn append(
@@ -111,7 +120,9 @@ impl Desk<'_> {
         }
         self.write(task, hot.num, owner, append, now)?;
         self.remember(task, hot);
-        Ok(Appended::Committed { fence: admitted.fence })
+        Ok(Appended::Committed {
+            fence: admitted.fence,
+        })
     }
 
     /// Stores what an admitted append carries beside its row.
@@ -132,7 +143,9 @@ impl Desk<'_> {
                     joined = join(entries);
                     &joined
                 };
-                self.sql.log.execute(params![place(num, first.seq), int(last.seq), bodies])?;
+                self.sql
+                    .log
+                    .execute(params![place(num, first.seq), int(last.seq), bodies])?;
             }
         }
         if let Some(checkpoint) = &append.checkpoint {
@@ -149,7 +162,9 @@ impl Desk<'_> {
     }
 
     fn task_exists(&self, id: &TaskId) -> rusqlite::Result<bool> {
-        self.conn().prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?.exists([id.as_str()])
+        self.conn()
+            .prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?
+            .exists([id.as_str()])
     }
 
     fn key_in_use(

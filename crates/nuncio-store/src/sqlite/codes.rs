@@ -34,12 +34,17 @@ pub(super) fn place_seq(place: i64) -> u64 {
 
 /// The code of a state. `Unspecified`, which no task has, gets one that no row has.
 pub(super) fn state_code(state: TaskState) -> i64 {
-    STATES.iter().find(|(s, _)| *s == state).map_or(0, |(_, code)| *code)
+    STATES
+        .iter()
+        .find(|(s, _)| *s == state)
+        .map_or(0, |(_, code)| *code)
 }
 
 pub(super) fn state(column: usize, code: i64) -> rusqlite::Result<TaskState> {
     let known = STATES.iter().find(|(_, c)| *c == code);
-    known.map(|(s, _)| *s).ok_or(rusqlite::Error::IntegralValueOutOfRange(column, code))
+    known
+        .map(|(s, _)| *s)
+        .ok_or(rusqlite::Error::IntegralValueOutOfRange(column, code))
 }
 
 pub(super) fn time(ms: i64) -> Timestamp {

@@ -33,8 +33,9 @@ pub(super) struct Desk<'c> {
     undo: Vec<(i64, Option<Lease>)>,
     /// How the transaction changes the counts.
     counts: HashMap<(i64, TaskState), i64>,
-    /// How many finished tasks there are, without the transaction.
+    /// How many finished tasks there are, without the transaction, and how it changes that.
     finished: u64,
+    finished_change: i64,
     next_task: i64,
     next_delivery: i64,
 }
@@ -72,8 +73,7 @@ impl<'c> Sql<'c> {
             create: conn.prepare(
                 "INSERT INTO tasks (num, id, owner, context, state, since, last_seq, message_seq,
                                     checkpoint_seq, fence, leased, log)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                 ON CONFLICT (id) DO NOTHING",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?,
             status: conn.prepare(
                 "UPDATE tasks SET last_seq = ?2, message_seq = ?3, checkpoint_seq = ?4, fence = ?5,
@@ -111,7 +111,10 @@ impl<'c> Desk<'c> {
     pub(super) fn new(conn: &'c Connection) -> rusqlite::Result<Self> {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
         let mut leased = conn.prepare("SELECT num FROM tasks WHERE leased = 1")?;
-        let nobodys = Lease { node: NodeId(String::new()), until: Timestamp::MIN };
+        let nobodys = Lease {
+            node: NodeId(String::new()),
+            until: Timestamp::MIN,
+        };
         let leases = leased
             .query_map([], |row| Ok((row.get(0)?, nobodys.clone())))?
             .collect::<rusqlite::Result<_>>()?;
@@ -123,7 +126,10 @@ impl<'c> Desk<'c> {
             leases,
             undo: Vec::new(),
             counts: HashMap::new(),
-            finished: uint(number("SELECT coalesce(sum(n), 0) FROM counts WHERE state >= 6")?),
+            finished: uint(number(
+                "SELECT coalesce(sum(n), 0) FROM counts WHERE state >= 6",
+            )?),
+            finished_change: 0,
             next_task: number("SELECT coalesce(max(num), 0) + 1 FROM tasks")?,
             next_delivery: number("SELECT coalesce(max(id), 0) + 1 FROM deliveries")?,
         })
@@ -141,11 +147,14 @@ impl<'c> Desk<'c> {
     pub(super) fn commit(&mut self) -> rusqlite::Result<()> {
         for ((owner, state), n) in &self.counts {
             if *n != 0 {
-                self.sql.count.execute(params![owner, codes::state_code(*state), n])?;
+                self.sql
+                    .count
+                    .execute(params![owner, codes::state_code(*state), n])?;
             }
         }
         self.sql.commit.execute([])?;
         self.finished = self.finished();
+        self.finished_change = 0;
         self.counts.clear();
         self.undo.clear();
         Ok(())
@@ -157,19 +166,26 @@ impl<'c> Desk<'c> {
             self.put_lease(num, lease);
         }
         self.counts.clear();
+        self.finished_change = 0;
+        self.forget_rows();
+    }
+
+    /// Forgets what can be read again.
+    pub(super) fn forget_rows(&mut self) {
         self.hot.clear();
         self.owners.clear();
     }
 
     /// How many finished tasks there are, as the transaction stands.
     pub(super) fn finished(&self) -> u64 {
-        let change: i64 =
-            self.counts.iter().filter(|((_, s), _)| s.is_terminal()).map(|(_, n)| n).sum();
-        self.finished.saturating_add_signed(change)
+        self.finished.saturating_add_signed(self.finished_change)
     }
 
     pub(super) fn count(&mut self, owner: i64, state: TaskState, change: i64) {
         *self.counts.entry((owner, state)).or_default() += change;
+        if state.is_terminal() {
+            self.finished_change += change;
+        }
     }
 
     pub(super) fn take_task_number(&mut self) -> i64 {
@@ -256,14 +272,18 @@ impl<'c> Desk<'c> {
                 })
             })
             .optional()?;
-        let Some(mut hot) = found else { return Ok(None) };
+        let Some(mut hot) = found else {
+            return Ok(None);
+        };
         let logged: Option<i64> = self
             .conn
             .prepare_cached(
                 "SELECT last_seq FROM log WHERE place BETWEEN ?1 AND ?2
                  ORDER BY place DESC LIMIT 1",
             )?
-            .query_row([place(hot.num, 0), place(hot.num, codes::MAX_SEQ)], |r| r.get(0))
+            .query_row([place(hot.num, 0), place(hot.num, codes::MAX_SEQ)], |r| {
+                r.get(0)
+            })
             .optional()?;
         hot.row.last_seq = hot.row.last_seq.max(logged.map_or(0, uint));
         Ok(Some(hot))
@@ -334,15 +354,27 @@ impl<'c> Desk<'c> {
                 let key: String = r.get(1)?;
                 Ok((codes::task_id(0, r.get(0)?)?, Owner::from_stored(&key)))
             })?;
-            let Some(mut hot) = self.task(&task)? else { continue };
-            let lease = LeaseChange::Take { node: node.clone(), until };
-            let take = Append { lease, ..Append::default() };
+            let Some(mut hot) = self.task(&task)? else {
+                continue;
+            };
+            let lease = LeaseChange::Take {
+                node: node.clone(),
+                until,
+            };
+            let take = Append {
+                lease,
+                ..Append::default()
+            };
             // Its own clock has no say here, the caller's has.
             let admitted = rules::admit(&hot.row, &take, now)?;
             hot.row = admitted.row;
             self.write_row(&hot, true)?;
             self.remember(&task, hot);
-            orphans.push(Orphan { owner, task, fence: admitted.fence.unwrap_or(Fence(0)) });
+            orphans.push(Orphan {
+                owner,
+                task,
+                fence: admitted.fence.unwrap_or(Fence(0)),
+            });
         }
         Ok(orphans)
     }
@@ -357,11 +389,20 @@ impl<'c> Desk<'c> {
         if leases {
             let leased = row.lease.is_some();
             self.sql.lease.execute(params![
-                hot.num, last_seq, message_seq, checkpoint_seq, fence, leased
+                hot.num,
+                last_seq,
+                message_seq,
+                checkpoint_seq,
+                fence,
+                leased
             ])?;
         } else {
             self.sql.rest.execute(params![
-                hot.num, last_seq, message_seq, checkpoint_seq, fence
+                hot.num,
+                last_seq,
+                message_seq,
+                checkpoint_seq,
+                fence
             ])?;
         }
         Ok(())

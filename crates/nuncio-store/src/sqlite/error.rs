@@ -66,7 +66,10 @@ pub(super) fn unavailable(path: &Path, e: &rusqlite::Error) -> StoreError {
 
 /// The file can be read but not written.
 pub(super) fn read_only(path: &Path) -> StoreError {
-    said(path, "is read-only. Give the server's user write access to the file and its directory")
+    said(
+        path,
+        "is read-only. Give the server's user write access to the file and its directory",
+    )
 }
 
 /// An error of the file system's, as the caller gets it.

@@ -79,7 +79,11 @@ impl SqliteStore {
         let at = open::lock(path.as_ref())?;
         let writer = Writer::start(&at, options)?;
         let readers = Readers::start(&at, options.readers)?;
-        Ok(Self { readers, writer, at })
+        Ok(Self {
+            readers,
+            writer,
+            at,
+        })
     }
 
     /// Where the database is.
@@ -95,7 +99,9 @@ impl Store for SqliteStore {
         rules::first_shape(&task.first)?;
         let size = weight(&task.first);
         let owner = owner.clone();
-        self.writer.run(size, move |desk| desk.create(&owner, &task)).await
+        self.writer
+            .run(size, move |desk| desk.create(&owner, &task))
+            .await
     }
 
     async fn append(
@@ -107,12 +113,16 @@ impl Store for SqliteStore {
         rules::shape(&append)?;
         let size = weight(&append);
         let (owner, task) = (owner.clone(), task.clone());
-        self.writer.run(size, move |desk| desk.append(&owner, &task, &append)).await
+        self.writer
+            .run(size, move |desk| desk.append(&owner, &task, &append))
+            .await
     }
 
     async fn load(&self, owner: &Owner, task: &TaskId) -> Result<StoredTask, StoreError> {
         let (owner, task) = (owner.clone(), task.clone());
-        self.readers.run(move |conn| query::load(conn, &owner, &task)).await
+        self.readers
+            .run(move |conn| query::load(conn, &owner, &task))
+            .await
     }
 
     async fn entries(
@@ -123,12 +133,16 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Entry>, StoreError> {
         let (owner, task) = (owner.clone(), task.clone());
-        self.readers.run(move |conn| query::entries(conn, &owner, &task, after, limit)).await
+        self.readers
+            .run(move |conn| query::entries(conn, &owner, &task, after, limit))
+            .await
     }
 
     async fn list(&self, owner: &Owner, query: &ListQuery) -> Result<ListPage, StoreError> {
         let (owner, query) = (owner.clone(), query.clone());
-        self.readers.run(move |conn| query::list(conn, &owner, &query)).await
+        self.readers
+            .run(move |conn| query::list(conn, &owner, &query))
+            .await
     }
 
     async fn idempotent(
@@ -138,7 +152,9 @@ impl Store for SqliteStore {
         not_before: Timestamp,
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         let (owner, key) = (owner.clone(), key.to_owned());
-        self.readers.run(move |conn| Ok(query::idempotent(conn, &owner, &key, not_before)?)).await
+        self.readers
+            .run(move |conn| Ok(query::idempotent(conn, &owner, &key, not_before)?))
+            .await
     }
 }
 
@@ -162,7 +178,9 @@ impl Maintenance for SqliteStore {
         limit: usize,
     ) -> Result<Vec<Orphan>, StoreError> {
         let node = node.clone();
-        self.writer.run(0, move |desk| desk.claim_orphans(&node, now, until, limit)).await
+        self.writer
+            .run(0, move |desk| desk.claim_orphans(&node, now, until, limit))
+            .await
     }
 
     async fn claim_deliveries(
@@ -174,7 +192,9 @@ impl Maintenance for SqliteStore {
     ) -> Result<Vec<Delivery>, StoreError> {
         let node = node.clone();
         self.writer
-            .run(0, move |desk| Ok(outbox::claim(desk.conn(), &node, now, until, limit)?))
+            .run(0, move |desk| {
+                Ok(outbox::claim(desk.conn(), &node, now, until, limit)?)
+            })
             .await
     }
 
@@ -186,7 +206,9 @@ impl Maintenance for SqliteStore {
     ) -> Result<(), StoreError> {
         let node = node.clone();
         self.writer
-            .run(0, move |desk| Ok(outbox::settle(desk.conn(), &node, id, &settlement)?))
+            .run(0, move |desk| {
+                Ok(outbox::settle(desk.conn(), &node, id, &settlement)?)
+            })
             .await
     }
 
@@ -195,12 +217,16 @@ impl Maintenance for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<DeadDelivery>, StoreError> {
-        self.readers.run(move |conn| Ok(outbox::dead(conn, after, limit)?)).await
+        self.readers
+            .run(move |conn| Ok(outbox::dead(conn, after, limit)?))
+            .await
     }
 
     async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError> {
         let policy = *policy;
-        self.writer.run(0, move |desk| desk.prune(&policy, limit)).await
+        self.writer
+            .run(0, move |desk| desk.prune(&policy, limit))
+            .await
     }
 }
 

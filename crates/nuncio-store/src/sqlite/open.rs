@@ -16,6 +16,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use super::{
+    codes::uint,
     error::{io, read_only, said, unavailable},
     options::SqliteOptions,
 };
@@ -34,9 +35,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECKPOINT_PAGES: u32 = 8192;
 /// What the WAL file is cut back to when it grew beyond, say under a long read.
 const WAL_BYTES: u64 = 64 << 20;
-const WRITER_CACHE_KIB: u32 = 8 << 10;
-const READER_CACHE_KIB: u32 = 8 << 10;
-/// Rows whose columns are read one by one, again and again, in the same few statements.
+/// Pages that a connection keeps. A larger one costs the writer more than it saves: SQLite looks
+/// through all of it at a commit that had to reorder a b-tree's pages.
+const CACHE_KIB: u32 = 8 << 10;
+/// Prepared statements that a connection keeps; there are fewer different ones.
 const STATEMENTS: usize = 64;
 
 /// A path that this process alone writes to, as long as this lives.
@@ -63,7 +65,11 @@ pub(super) fn lock(path: &Path) -> Result<Locked, StoreError> {
             let mut holder = String::new();
             // Who holds it is a courtesy; not to learn it changes nothing.
             let known = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
-            let who = if known { format!(" (process {})", holder.trim()) } else { String::new() };
+            let who = if known {
+                format!(" (process {})", holder.trim())
+            } else {
+                String::new()
+            };
             return Err(said(
                 &path,
                 format_args!(
@@ -74,7 +80,9 @@ pub(super) fn lock(path: &Path) -> Result<Locked, StoreError> {
         }
         Err(TryLockError::Error(e)) => return Err(io(&path, "can't be locked", &e)),
     }
-    let noted = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+    let noted = file
+        .set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()));
     if let Err(e) = noted {
         tracing::debug!(error = %e, "the lock file does not name its holder");
     }
@@ -89,14 +97,17 @@ fn settle(path: &Path) -> Result<PathBuf, StoreError> {
         }
         return Ok(real);
     }
-    let name = path.file_name().ok_or_else(|| said(path, "names no file"))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| said(path, "names no file"))?;
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     fs::create_dir_all(parent).map_err(|e| io(path, "its directory can't be made", &e))?;
-    let parent =
-        parent.canonicalize().map_err(|e| io(path, "its directory can't be reached", &e))?;
+    let parent = parent
+        .canonicalize()
+        .map_err(|e| io(path, "its directory can't be reached", &e))?;
     Ok(parent.join(name))
 }
 
@@ -120,8 +131,9 @@ pub(super) fn writer(at: &Locked, options: &SqliteOptions) -> Result<Connection,
     }
     is_ours(path, &conn)?;
     steady_plans(&conn).map_err(sql)?;
-    let mode: String =
-        conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(sql)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(said(
             path,
@@ -131,9 +143,8 @@ pub(super) fn writer(at: &Locked, options: &SqliteOptions) -> Result<Connection,
     }
     conn.execute_batch(&format!(
         "PRAGMA synchronous = {};
-         PRAGMA foreign_keys = ON;
          PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -{WRITER_CACHE_KIB};
+         PRAGMA cache_size = -{CACHE_KIB};
          PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
          PRAGMA journal_size_limit = {WAL_BYTES};",
         options.synchronous.pragma(),
@@ -141,10 +152,11 @@ pub(super) fn writer(at: &Locked, options: &SqliteOptions) -> Result<Connection,
     .map_err(sql)?;
     migrate(path, &mut conn)?;
     if let Some(bytes) = options.max_bytes {
-        let page: u64 =
-            conn.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0)).map_err(sql)?.max(1)
-                as u64;
-        conn.query_row(&format!("PRAGMA max_page_count = {}", bytes / page), [], |_| Ok(()))
+        let page: i64 = conn
+            .query_row("PRAGMA page_size", [], |row| row.get(0))
+            .map_err(sql)?;
+        let pages = (bytes / uint(page).max(1)).max(1);
+        conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
             .map_err(sql)?;
     }
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -161,7 +173,7 @@ pub(super) fn reader(at: &Locked) -> Result<Connection, StoreError> {
     conn.execute_batch(&format!(
         "PRAGMA query_only = ON;
          PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -{READER_CACHE_KIB};"
+         PRAGMA cache_size = -{CACHE_KIB};"
     ))
     .map_err(sql)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -171,15 +183,19 @@ pub(super) fn reader(at: &Locked) -> Result<Connection, StoreError> {
 /// Plans a statement once, not anew for each value that is bound to it, which would cost more than
 /// most statements here do.
 fn steady_plans(conn: &Connection) -> rusqlite::Result<()> {
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 /// Refuses a file that some other program made.
 fn is_ours(path: &Path, conn: &Connection) -> Result<(), StoreError> {
     let sql = |e: rusqlite::Error| unavailable(path, &e);
-    let id: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(sql)?;
-    let tables: i64 =
-        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
+    let id: i64 = conn
+        .query_row("PRAGMA application_id", [], |row| row.get(0))
+        .map_err(sql)?;
+    let tables: i64 = conn
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(sql)?;
     if tables > 0 && id != APPLICATION_ID {
         return Err(said(
             path,
@@ -189,14 +205,20 @@ fn is_ours(path: &Path, conn: &Connection) -> Result<(), StoreError> {
     }
     if tables == 0 {
         // Before the first table, so that a start that is cut short leaves no unmarked file.
-        conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}")).map_err(sql)?;
+        conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))
+            .map_err(sql)?;
     }
     Ok(())
 }
 
 fn migrate(path: &Path, conn: &mut Connection) -> Result<(), StoreError> {
     let runner = embedded::migrations::runner();
-    let known = runner.get_migrations().iter().map(|m| i64::from(m.version())).max().unwrap_or(0);
+    let known = runner
+        .get_migrations()
+        .iter()
+        .map(|m| i64::from(m.version()))
+        .max()
+        .unwrap_or(0);
     let applied: Option<i64> = conn
         .query_row(
             "SELECT 1 FROM sqlite_schema WHERE name = 'refinery_schema_history'",
@@ -206,10 +228,11 @@ fn migrate(path: &Path, conn: &mut Connection) -> Result<(), StoreError> {
         .optional()
         .and_then(|found| match found {
             None => Ok(None),
-            Some(()) => conn
-                .query_row("SELECT max(version) FROM refinery_schema_history", [], |row| {
-                    row.get(0)
-                }),
+            Some(()) => conn.query_row(
+                "SELECT max(version) FROM refinery_schema_history",
+                [],
+                |row| row.get(0),
+            ),
         })
         .map_err(|e| unavailable(path, &e))?;
     if let Some(applied) = applied.filter(|applied| *applied > known) {
@@ -228,6 +251,9 @@ fn migrate(path: &Path, conn: &mut Connection) -> Result<(), StoreError> {
             }
             Ok(())
         }
-        Err(e) => Err(said(path, format_args!("its schema can't be brought up: {e}"))),
+        Err(e) => Err(said(
+            path,
+            format_args!("its schema can't be brought up: {e}"),
+        )),
     }
 }

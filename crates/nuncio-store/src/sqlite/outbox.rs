@@ -71,7 +71,9 @@ pub(super) fn settle(
         )?
         .query_row(params![id, node.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((task, config)) = route else { return Ok(()) };
+    let Some((task, config)) = route else {
+        return Ok(());
+    };
     match settlement {
         Settlement::Retry { due } => {
             conn.prepare_cached("UPDATE deliveries SET node = NULL, due = ?2 WHERE id = ?1")?
@@ -79,7 +81,8 @@ pub(super) fn settle(
             return Ok(());
         }
         Settlement::Delivered => {
-            conn.prepare_cached("DELETE FROM deliveries WHERE id = ?1")?.execute([id])?;
+            conn.prepare_cached("DELETE FROM deliveries WHERE id = ?1")?
+                .execute([id])?;
         }
         Settlement::Dead { reason } => {
             conn.prepare_cached(
@@ -108,7 +111,10 @@ pub(super) fn dead(
     )?
     .query_map([int(after), int(limit)], |row| {
         let reason: Option<String> = row.get(7)?;
-        Ok(DeadDelivery { delivery: delivery(row)?, reason: reason.unwrap_or_default() })
+        Ok(DeadDelivery {
+            delivery: delivery(row)?,
+            reason: reason.unwrap_or_default(),
+        })
     })?
     .collect()
 }

@@ -42,8 +42,7 @@ pub(super) fn entries(
              AND ?3
          ORDER BY place",
     )?;
-    let mut rows =
-        select.query([place(num, 0), place(num, after + 1), place(num, MAX_SEQ)])?;
+    let mut rows = select.query([place(num, 0), place(num, after + 1), place(num, MAX_SEQ)])?;
     let mut bytes = 0;
     while entries.len() < limit
         && bytes < ANSWER_BYTES
@@ -57,7 +56,10 @@ pub(super) fn entries(
         for part in bodies.split(|b| *b == b'\n') {
             if seq > after && entries.len() < limit {
                 bytes += part.len();
-                entries.push(Entry { seq, body: bodies.slice_ref(part) });
+                entries.push(Entry {
+                    seq,
+                    body: bodies.slice_ref(part),
+                });
             }
             seq += 1;
         }
@@ -78,7 +80,11 @@ pub(super) fn list(
     query: &ListQuery,
 ) -> Result<ListPage, Failure> {
     let Some(owner) = owner_num(conn, owner)? else {
-        return Ok(ListPage { tasks: Vec::new(), next: None, total: 0 });
+        return Ok(ListPage {
+            tasks: Vec::new(),
+            next: None,
+            total: 0,
+        });
     };
     let total = total(conn, owner, query)?;
     let limit = query.limit as usize;
@@ -89,10 +95,10 @@ pub(super) fn list(
     for num in nums {
         tasks.extend(stored_task(conn, num)?);
     }
-    let next = tasks
-        .last()
-        .filter(|_| more)
-        .map(|last| ListCursor { since: last.status.since, id: last.id.clone() });
+    let next = tasks.last().filter(|_| more).map(|last| ListCursor {
+        since: last.status.since,
+        id: last.id.clone(),
+    });
     Ok(ListPage { tasks, next, total })
 }
 
@@ -160,7 +166,10 @@ fn stored_task(conn: &Connection, num: i64) -> rusqlite::Result<Option<StoredTas
         Ok(StoredTask {
             id: codes::task_id(0, row.get(0)?)?,
             context_id: codes::context_id(1, row.get(1)?)?,
-            status: StatusRow { state: codes::state(2, row.get(2)?)?, since: time(row.get(3)?) },
+            status: StatusRow {
+                state: codes::state(2, row.get(2)?)?,
+                since: time(row.get(3)?),
+            },
             last_message_seq: uint(row.get(4)?),
             checkpoint_seq: uint(row.get(5)?),
             leased: row.get(6)?,
@@ -174,7 +183,9 @@ fn stored_task(conn: &Connection, num: i64) -> rusqlite::Result<Option<StoredTas
 /// The numbers of a page's tasks, and of one more where there is one.
 fn page(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<Vec<i64>> {
     let (sql, binds) = page_sql(owner, query);
-    conn.prepare_cached(&sql)?.query_map(params_from_iter(binds), |row| row.get(0))?.collect()
+    conn.prepare_cached(&sql)?
+        .query_map(params_from_iter(binds), |row| row.get(0))?
+        .collect()
 }
 
 /// One walk along an index per state, merged: SQLite reads a page's rows and no more.
@@ -198,13 +209,17 @@ pub(super) fn page_sql(owner: i64, query: &ListQuery) -> (String, Vec<Value>) {
     };
     let walks: Vec<_> = filter.states.iter().map(walk).collect();
     let walks = walks.join(" UNION ALL ");
-    (format!("{walks} ORDER BY since DESC, id DESC LIMIT ?{limit_at}"), binds)
+    (
+        format!("{walks} ORDER BY since DESC, id DESC LIMIT ?{limit_at}"),
+        binds,
+    )
 }
 
 fn total(conn: &Connection, owner: i64, query: &ListQuery) -> rusqlite::Result<u64> {
     let (sql, binds) = total_sql(owner, query);
-    let n: i64 =
-        conn.prepare_cached(&sql)?.query_row(params_from_iter(binds), |row| row.get(0))?;
+    let n: i64 = conn
+        .prepare_cached(&sql)?
+        .query_row(params_from_iter(binds), |row| row.get(0))?;
     Ok(uint(n))
 }
 

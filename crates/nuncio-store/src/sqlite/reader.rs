@@ -27,7 +27,9 @@ pub(super) struct Readers {
 
 impl std::fmt::Debug for Readers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Readers").field("threads", &self.threads.len()).finish_non_exhaustive()
+        f.debug_struct("Readers")
+            .field("threads", &self.threads.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,8 +47,11 @@ struct Waiting {
 
 impl Readers {
     pub(super) fn start(at: &Locked, threads: usize) -> Result<Self, StoreError> {
-        let mut readers =
-            Self { queue: Arc::default(), path: at.path.clone(), threads: Vec::new() };
+        let mut readers = Self {
+            queue: Arc::default(),
+            path: at.path.clone(),
+            threads: Vec::new(),
+        };
         for i in 0..threads.max(1) {
             let conn = open::reader(at)?;
             let (queue, path) = (Arc::clone(&readers.queue), at.path.clone());
@@ -80,9 +85,12 @@ impl Readers {
                 let _ = reply.send(answer);
             }
         }));
-        answer
-            .await
-            .map_err(|_| said(&self.path, "the store's reader has stopped; restart the server"))?
+        answer.await.map_err(|_| {
+            said(
+                &self.path,
+                "the store's reader has stopped; restart the server",
+            )
+        })?
     }
 }
 
@@ -112,12 +120,18 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            waiting = self.come.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self
+                .come
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn close(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
         self.come.notify_all();
     }
 }

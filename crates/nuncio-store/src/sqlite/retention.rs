@@ -16,7 +16,11 @@ const STEP_ROWS: usize = 10_000;
 
 impl Desk<'_> {
     pub(super) fn prune(&mut self, policy: &Retention, limit: usize) -> Result<Pruned, Failure> {
-        let mut step = Step { left: limit, rows: 0, pruned: Pruned::default() };
+        let mut step = Step {
+            left: limit,
+            rows: 0,
+            pruned: Pruned::default(),
+        };
         self.prune_tasks(policy, &mut step)?;
         if let Some(before) = policy.entries_before {
             self.prune_logs(before, &mut step)?;
@@ -51,8 +55,10 @@ impl Desk<'_> {
                 break;
             }
             step.rows += self.remove_log(num)?;
-            conn.prepare_cached("DELETE FROM checkpoints WHERE task = ?1")?.execute([num])?;
-            conn.prepare_cached("DELETE FROM tasks WHERE num = ?1")?.execute([num])?;
+            conn.prepare_cached("DELETE FROM checkpoints WHERE task = ?1")?
+                .execute([num])?;
+            conn.prepare_cached("DELETE FROM tasks WHERE num = ?1")?
+                .execute([num])?;
             outbox::forget_dead(conn, &id)?;
             self.forget_task(&id);
             self.count(owner, codes::state(3, state)?, -1);
@@ -76,7 +82,8 @@ impl Desk<'_> {
                 break;
             }
             step.rows += self.remove_log(num)?;
-            conn.prepare_cached("UPDATE tasks SET log = 0 WHERE num = ?1")?.execute([num])?;
+            conn.prepare_cached("UPDATE tasks SET log = 0 WHERE num = ?1")?
+                .execute([num])?;
             step.left -= 1;
             step.pruned.logs += 1;
         }

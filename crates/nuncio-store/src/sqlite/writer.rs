@@ -107,8 +107,13 @@ impl Writer {
                 match Desk::new(&conn) {
                     Ok(desk) => {
                         let _ = ready.send(Ok(()));
-                        Committer { desk, conn: &conn, path: &path, broken: None }
-                            .work(&jobs, &counter);
+                        Committer {
+                            desk,
+                            conn: &conn,
+                            path: &path,
+                            broken: None,
+                        }
+                        .work(&jobs, &counter);
                     }
                     Err(e) => {
                         let _ = ready.send(Err(unavailable(&path, &e)));
@@ -119,7 +124,9 @@ impl Writer {
                 }
             })
             .map_err(|e| said(&at.path, format_args!("no thread to write with: {e}")))?;
-        opened.recv().unwrap_or_else(|_| Err(said(&at.path, "the writer did not start")))?;
+        opened
+            .recv()
+            .unwrap_or_else(|_| Err(said(&at.path, "the writer did not start")))?;
         Ok(Self {
             queue: Some(queue),
             waiting,
@@ -149,8 +156,17 @@ impl Writer {
                 ),
             ));
         }
-        let job = Box::new(Work { work, outcome: None, reply });
-        let gone = || said(&self.path, "the store's writer has stopped; restart the server");
+        let job = Box::new(Work {
+            work,
+            outcome: None,
+            reply,
+        });
+        let gone = || {
+            said(
+                &self.path,
+                "the store's writer has stopped; restart the server",
+            )
+        };
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue.send(Queued { job, bytes }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
@@ -167,6 +183,14 @@ impl Drop for Writer {
             tracing::error!(path = %self.path.display(), "the store's writer had panicked");
         }
     }
+}
+
+/// Why a transaction was not committed.
+struct Spoilt {
+    why: StoreError,
+    /// Whether fewer jobs could have fared better. Where the transaction did not even begin, they
+    /// could not, and each might wait as long for the same answer.
+    by_a_job: bool,
 }
 
 /// What the thread works with.
@@ -198,18 +222,17 @@ impl Committer<'_> {
     fn commit(&mut self, batch: &mut Vec<Box<dyn Job>>) {
         let failed = match self.attempt(batch) {
             Ok(()) => None,
-            // Alone in its transaction: it is to blame.
-            Err(e) if batch.len() == 1 => Some(e),
-            Err(e) => {
+            Err(Spoilt { why, by_a_job }) if batch.len() == 1 || !by_a_job => Some(why),
+            Err(Spoilt { why, .. }) => {
                 tracing::warn!(
                     path = %self.path.display(),
-                    error = %e,
+                    error = %why,
                     jobs = batch.len(),
                     "a commit failed; its appends are tried one by one"
                 );
                 for job in batch.drain(..) {
                     let mut alone = vec![job];
-                    let failed = self.attempt(&mut alone).err();
+                    let failed = self.attempt(&mut alone).err().map(|spoilt| spoilt.why);
                     for job in alone {
                         job.answer(failed.clone());
                     }
@@ -223,17 +246,26 @@ impl Committer<'_> {
     }
 
     /// Runs jobs in one transaction; they are all done, or none is.
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Spoilt> {
         if let Some(broken) = &self.broken {
-            return Err(broken.clone());
+            return Err(Spoilt {
+                why: broken.clone(),
+                by_a_job: false,
+            });
         }
+        let mut by_a_job = false;
         let done = self.desk.begin().and_then(|()| {
-            jobs.iter_mut().try_for_each(|job| job.run(&mut self.desk))?;
+            by_a_job = true;
+            jobs.iter_mut()
+                .try_for_each(|job| job.run(&mut self.desk))?;
             self.desk.commit()
         });
         done.map_err(|e| {
             self.undo();
-            unavailable(self.path, &e)
+            Spoilt {
+                why: unavailable(self.path, &e),
+                by_a_job,
+            }
         })
     }
 

@@ -140,19 +140,17 @@ impl Live {
         self.status_with(TaskState::Failed, text + ".")
     }
 
-    /// Asks the turn at work to end. `false` where none is.
+    /// Asks the turn at work to end. Says whether its agent watches for that: others can't be
+    /// told, and waiting for them would be in vain.
     pub(crate) fn request_cancel(&self) -> bool {
         let mut state = self.state.lock();
-        let running = match &mut state.turn {
-            Some(turn) => {
-                turn.cancel = true;
-                true
-            }
-            None => false,
-        };
+        let watches = state.turn.as_mut().is_some_and(|turn| {
+            turn.cancel = true;
+            turn.watches
+        });
         drop(state);
         self.nudged.notify_waiters();
-        running
+        watches
     }
 
     /// Ends the task in this state, whatever its turn does. Nothing happens to an ended task.

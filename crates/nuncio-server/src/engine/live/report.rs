@@ -160,24 +160,23 @@ impl Live {
         }
     }
 
+    /// Whether a turn is to end.
+    pub(crate) fn is_cancel_requested(&self, number: u64) -> bool {
+        self.state.lock().is_cancel_requested(number)
+    }
+
+    /// Waits until a turn is to end.
     pub(crate) async fn cancel_requested(&self, number: u64) {
-        self.nudge_until(|state| {
-            state
-                .turn
-                .as_ref()
-                .is_none_or(|t| t.number != number || t.cancel)
-                .then_some(())
-        })
-        .await;
+        self.nudge_until(|state| state.is_cancel_requested(number).then_some(())).await;
     }
 
     /// The next message for a turn; `None` when it is to end.
     pub(crate) async fn take_message(self: &Arc<Self>, number: u64) -> Option<TurnRequest> {
         self.nudge_until(|state| {
-            let Some(turn) = state.turn_mut(number).filter(|t| !t.cancel) else {
+            if state.is_cancel_requested(number) {
                 return Some(None);
-            };
-            let (seq, request) = turn.inbox.pop_front()?;
+            }
+            let (seq, request) = state.turn_mut(number)?.inbox.pop_front()?;
             state.taken = seq;
             Some(Some(request))
         })

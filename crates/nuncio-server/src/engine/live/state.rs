@@ -49,6 +49,8 @@ pub(super) struct RunningTurn {
     pub(super) inbox: VecDeque<(u64, TurnRequest)>,
     pub(super) abort: Option<AbortHandle>,
     pub(super) cancel: bool,
+    /// The agent has looked for a cancel, so it is given time to end by itself.
+    pub(super) watches: bool,
     /// The agent is being polled: what it reports is flushed when it yields, in one batch.
     pub(super) polling: bool,
     pub(super) reported: bool,
@@ -64,6 +66,7 @@ impl RunningTurn {
             inbox: VecDeque::new(),
             abort: None,
             cancel: false,
+            watches: false,
             polling: false,
             reported: false,
             updates: 0,
@@ -105,6 +108,17 @@ impl State {
 
     pub(super) fn turn_mut(&mut self, number: u64) -> Option<&mut RunningTurn> {
         self.turn.as_mut().filter(|turn| turn.number == number)
+    }
+
+    /// Whether a turn is to end, or has; the agent that asks is from now on one that watches.
+    pub(super) fn is_cancel_requested(&mut self, number: u64) -> bool {
+        match self.turn_mut(number) {
+            Some(turn) => {
+                turn.watches = true;
+                turn.cancel
+            }
+            None => true,
+        }
     }
 
     pub(super) fn begin_turn(&mut self, message: u64) -> u64 {

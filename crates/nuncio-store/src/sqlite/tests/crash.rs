@@ -51,7 +51,9 @@ impl Child {
     pub(super) fn lines(&mut self, n: usize) -> Vec<String> {
         // The test harness talks too.
         let said = self.out.by_ref().map_while(Result::ok);
-        said.filter_map(|line| Some(line.split_once("> ")?.1.to_owned())).take(n).collect()
+        said.filter_map(|line| Some(line.split_once("> ")?.1.to_owned()))
+            .take(n)
+            .collect()
     }
 
     /// Ends it as `kill -9` does.
@@ -67,7 +69,9 @@ impl Child {
     /// Says a line to the parent.
     pub(super) fn say(line: &str) {
         let mut out = std::io::stdout().lock();
-        writeln!(out, "> {line}").and_then(|()| out.flush()).expect("said");
+        writeln!(out, "> {line}")
+            .and_then(|()| out.flush())
+            .expect("said");
     }
 }
 
@@ -80,7 +84,7 @@ impl Drop for Child {
 
 fn body(id: &str, seq: u64) -> Bytes {
     // Long enough now and then to need several pages.
-    let filling = "x".repeat(if seq % 17 == 0 { 9000 } else { 40 });
+    let filling = "x".repeat(if seq.is_multiple_of(17) { 9000 } else { 40 });
     Bytes::from(format!("{id} {seq} {filling}"))
 }
 
@@ -105,35 +109,55 @@ fn what_was_acknowledged_survives_a_kill() {
             assert!(*known < seq);
             *known = seq;
         }
-        tokio::runtime::Runtime::new().expect("a runtime").block_on(check(&path, &acknowledged));
+        tokio::runtime::Runtime::new()
+            .expect("a runtime")
+            .block_on(check(&path, &acknowledged));
     }
 }
 
 async fn check(path: &Path, acknowledged: &BTreeMap<String, u64>) {
     let store = SqliteStore::open(path, &SqliteOptions::default()).expect("opened again");
     for (id, seq) in acknowledged {
-        let stored = store.load(&alice(), &task(id)).await.expect("an acknowledged task");
+        let stored = store
+            .load(&alice(), &task(id))
+            .await
+            .expect("an acknowledged task");
         assert!(stored.last_seq >= *seq, "{id}: entry {seq} is lost");
         let mut log: Vec<Entry> = Vec::new();
         loop {
             let after = log.last().map_or(0, |e| e.seq);
-            let more = store.entries(&alice(), &task(id), after, 100).await.expect("a log");
+            let more = store
+                .entries(&alice(), &task(id), after, 100)
+                .await
+                .expect("a log");
             if more.is_empty() {
                 break;
             }
             log.extend(more);
         }
-        let whole = (1..=stored.last_seq).map(|seq| Entry { seq, body: body(id, seq) });
-        assert!(log.into_iter().eq(whole), "{id}: the log is not as it was written");
+        let whole = (1..=stored.last_seq).map(|seq| Entry {
+            seq,
+            body: body(id, seq),
+        });
+        assert!(
+            log.into_iter().eq(whole),
+            "{id}: the log is not as it was written"
+        );
         if stored.status.state == TaskState::Completed {
             assert_eq!(stored.checkpoint, Some(body(id, stored.last_seq)));
         }
     }
     // The counts went with what they count.
     for state in [None, Some(TaskState::Working), Some(TaskState::Completed)] {
-        let query = ListQuery { state, ..lists::all(100) };
+        let query = ListQuery {
+            state,
+            ..lists::all(100)
+        };
         let total = store.list(&alice(), &query).await.expect("a page").total;
-        assert_eq!(lists::walk(&store, &alice(), &query).await.len() as u64, total);
+        assert_eq!(
+            lists::walk(&store, &alice(), &query).await.len() as u64,
+            total
+        );
     }
 }
 
@@ -144,39 +168,57 @@ fn appends_until_it_is_killed() {
     let round = std::env::var(ROUND).expect("a round");
     let store = SqliteStore::open(Child::path(), &SqliteOptions::default()).expect("opened");
     let store = std::sync::Arc::new(store);
-    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
-        let writers = (0..8).map(|w| {
-            let (store, round) = (std::sync::Arc::clone(&store), round.clone());
-            tokio::spawn(async move {
-                for n in 0.. {
-                    write_a_task(&store, &format!("r{round}-w{w}-{n}")).await;
-                }
-            })
+    tokio::runtime::Runtime::new()
+        .expect("a runtime")
+        .block_on(async {
+            let writers = (0..8).map(|w| {
+                let (store, round) = (std::sync::Arc::clone(&store), round.clone());
+                tokio::spawn(async move {
+                    for n in 0.. {
+                        write_a_task(&store, &format!("r{round}-w{w}-{n}")).await;
+                    }
+                })
+            });
+            for writer in writers.collect::<Vec<_>>() {
+                writer.await.expect("no panic");
+            }
         });
-        for writer in writers.collect::<Vec<_>>() {
-            writer.await.expect("no panic");
-        }
-    });
 }
 
 async fn write_a_task(store: &SqliteStore, id: &str) {
     let mut new = new_task(id);
-    new.first.entries = vec![Entry { seq: 1, body: body(id, 1) }];
+    new.first.entries = vec![Entry {
+        seq: 1,
+        body: body(id, 1),
+    }];
     store.create(&alice(), new).await.expect("created");
     Child::say(&format!("{id} 1"));
     let mut last = 1;
     while last < 40 {
         let entries: Vec<_> = (last + 1..last + 2 + last % 3)
-            .map(|seq| Entry { seq, body: body(id, seq) })
+            .map(|seq| Entry {
+                seq,
+                body: body(id, seq),
+            })
             .collect();
         last += entries.len() as u64;
         let append = if last < 40 {
-            Append { entries, ..Append::default() }
+            Append {
+                entries,
+                ..Append::default()
+            }
         } else {
             let checkpoint = Some(body(id, last));
-            Append { entries, checkpoint, ..moved(last, TaskState::Completed, 2) }
+            Append {
+                entries,
+                checkpoint,
+                ..moved(last, TaskState::Completed, 2)
+            }
         };
-        store.append(&alice(), &task(id), append).await.expect("appended");
+        store
+            .append(&alice(), &task(id), append)
+            .await
+            .expect("appended");
         Child::say(&format!("{id} {last}"));
     }
 }

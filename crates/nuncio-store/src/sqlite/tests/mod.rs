@@ -38,7 +38,7 @@ struct Forgetful(SqliteStore);
 impl Forgetful {
     async fn store(&self) -> &SqliteStore {
         let forgotten = self.0.writer.run(0, |desk| {
-            desk.forget();
+            desk.forget_rows();
             Ok(())
         });
         forgotten.await.expect("forgotten");
@@ -60,7 +60,7 @@ impl Store for Forgetful {
     ) -> Result<Appended, StoreError> {
         // Without waiting, since an append is queued when it is first polled.
         let forget = self.0.writer.run(0, |desk| {
-            desk.forget();
+            desk.forget_rows();
             Ok(())
         });
         let (forgotten, appended) = tokio::join!(forget, self.0.append(owner, task, append));
@@ -109,7 +109,10 @@ impl Maintenance for Forgetful {
         until: Timestamp,
         limit: usize,
     ) -> Result<Vec<Orphan>, StoreError> {
-        self.store().await.claim_orphans(node, now, until, limit).await
+        self.store()
+            .await
+            .claim_orphans(node, now, until, limit)
+            .await
     }
 
     async fn claim_deliveries(
@@ -119,7 +122,10 @@ impl Maintenance for Forgetful {
         until: Timestamp,
         limit: usize,
     ) -> Result<Vec<Delivery>, StoreError> {
-        self.store().await.claim_deliveries(node, now, until, limit).await
+        self.store()
+            .await
+            .claim_deliveries(node, now, until, limit)
+            .await
     }
 
     async fn settle_delivery(
@@ -128,7 +134,10 @@ impl Maintenance for Forgetful {
         id: u64,
         settlement: Settlement,
     ) -> Result<(), StoreError> {
-        self.store().await.settle_delivery(node, id, settlement).await
+        self.store()
+            .await
+            .settle_delivery(node, id, settlement)
+            .await
     }
 
     async fn dead_deliveries(

@@ -41,7 +41,10 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let path = dir.path().join("notes.txt");
     for text in ["x".repeat(5000), "remember the milk\n".repeat(60)] {
         fs::write(&path, &text).expect("written");
-        says(&refusal(&path), &["notes.txt", "is not a database", "a path of its own"]);
+        says(
+            &refusal(&path),
+            &["notes.txt", "is not a database", "a path of its own"],
+        );
         assert_eq!(fs::read_to_string(&path).expect("read"), text);
     }
 }
@@ -51,11 +54,19 @@ fn another_programs_database_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("tasks.db");
     let other = Connection::open(&path).expect("opened");
-    other.execute_batch("CREATE TABLE tasks (id); INSERT INTO tasks VALUES (1)").expect("made");
+    other
+        .execute_batch("CREATE TABLE tasks (id); INSERT INTO tasks VALUES (1)")
+        .expect("made");
     drop(other);
     let before = fs::read(&path).expect("read");
-    says(&refusal(&path), &["another program's database", "a path of its own"]);
-    assert!(fs::read(&path).expect("read") == before, "the file was changed");
+    says(
+        &refusal(&path),
+        &["another program's database", "a path of its own"],
+    );
+    assert!(
+        fs::read(&path).expect("read") == before,
+        "the file was changed"
+    );
 }
 
 #[test]
@@ -77,7 +88,8 @@ fn a_schema_that_was_tampered_with_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = open(&dir).path().to_owned();
     let conn = Connection::open(&path).expect("opened");
-    conn.execute_batch("UPDATE refinery_schema_history SET checksum = '1'").expect("written");
+    conn.execute_batch("UPDATE refinery_schema_history SET checksum = '1'")
+        .expect("written");
     drop(conn);
     says(&refusal(&path), &["schema can't be brought up"]);
 }
@@ -85,7 +97,10 @@ fn a_schema_that_was_tampered_with_is_refused() {
 #[test]
 fn a_directory_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
-    says(&refusal(dir.path()), &["is a directory", "the path of a file"]);
+    says(
+        &refusal(dir.path()),
+        &["is a directory", "the path of a file"],
+    );
     says(&refusal(dir.path().join("x/..")), &["names no file"]);
 }
 
@@ -105,7 +120,10 @@ fn a_second_store_at_the_path_is_refused_until_the_first_is_gone() {
     let first = open(&dir);
     let path = first.path().to_owned();
     let me = format!("process {}", std::process::id());
-    says(&refusal(&path), &["tasks.db", "in use by another nuncio", &me, "PostgreSQL"]);
+    says(
+        &refusal(&path),
+        &["tasks.db", "in use by another nuncio", &me, "PostgreSQL"],
+    );
     drop(first);
     open(&dir);
 }
@@ -120,7 +138,10 @@ fn links_to_a_database_are_one_database() {
     says(&refusal(&link), &["in use by another nuncio"]);
     let linked_dir = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &linked_dir).expect("linked");
-    says(&refusal(linked_dir.join("tasks.db")), &["in use by another nuncio"]);
+    says(
+        &refusal(linked_dir.join("tasks.db")),
+        &["in use by another nuncio"],
+    );
 }
 
 #[test]
@@ -149,8 +170,14 @@ fn holds_the_lock() {
 #[test]
 fn a_place_where_nobody_may_write_is_refused() {
     if Path::new("/sys/kernel").is_dir() {
-        says(&refusal("/sys/nuncio.db"), &["/sys/nuncio.db", "lock file", "write access"]);
-        says(&refusal("/sys/nuncio/tasks.db"), &["directory can't be made", "write access"]);
+        says(
+            &refusal("/sys/nuncio.db"),
+            &["/sys/nuncio.db", "lock file", "write access"],
+        );
+        says(
+            &refusal("/sys/nuncio/tasks.db"),
+            &["directory can't be made", "write access"],
+        );
     } else {
         eprintln!("SKIPPED: there is no /sys here");
     }
@@ -162,7 +189,10 @@ async fn a_read_only_file_or_directory_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir);
-    store.create(&alice(), new_task("t")).await.expect("created");
+    store
+        .create(&alice(), new_task("t"))
+        .await
+        .expect("created");
     let path = store.path().to_owned();
     drop(store);
     let mode = |path: &Path, mode| {

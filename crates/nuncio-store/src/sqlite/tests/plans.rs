@@ -16,7 +16,13 @@ fn queries() -> Vec<ListQuery> {
     for context_id in [None, Some(context("c"))] {
         for state in [None, Some(TaskState::Working)] {
             for status_after in [None, Some(at(5))] {
-                for after in [None, Some(ListCursor { since: at(7), id: task("t") })] {
+                for after in [
+                    None,
+                    Some(ListCursor {
+                        since: at(7),
+                        id: task("t"),
+                    }),
+                ] {
                     queries.push(ListQuery {
                         context_id: context_id.clone(),
                         state,
@@ -48,7 +54,9 @@ async fn every_list_walks_an_index_and_sorts_nothing() {
             Ok(plans)
         });
         let plans = plans.await.expect("plans");
-        let [page, total] = &plans[..] else { panic!("{plans:?}") };
+        let [page, total] = &plans[..] else {
+            panic!("{plans:?}")
+        };
         for step in page.iter().chain(total) {
             assert!(!step.contains("TEMP B-TREE"), "{shown} sorts: {step}");
             assert!(!step.starts_with("SCAN"), "{shown} scans: {step}");

@@ -14,7 +14,12 @@ use crate::{
 };
 
 /// Keeps the writer busy until the sender is dropped.
-fn hold(store: &SqliteStore) -> (mpsc::Sender<()>, impl Future<Output = Result<(), StoreError>>) {
+fn hold(
+    store: &SqliteStore,
+) -> (
+    mpsc::Sender<()>,
+    impl Future<Output = Result<(), StoreError>>,
+) {
     let (sender, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let held = store.writer.run(0, move |_| {
@@ -44,7 +49,11 @@ async fn whoever_calls_first_is_served_first_however_much_others_call() {
         let order = Arc::clone(&order);
         let mut job = Box::pin(store.writer.run(i % 7 * 1000, move |_| {
             order.lock().expect("a lock").push(i);
-            if i % 5 == 0 { Err(StoreError::NotFound.into()) } else { Ok(()) }
+            if i % 5 == 0 {
+                Err(StoreError::NotFound.into())
+            } else {
+                Ok(())
+            }
         }));
         assert!(poll(job.as_mut()).is_none());
         waiting.push(job);
@@ -60,7 +69,10 @@ async fn whoever_calls_first_is_served_first_however_much_others_call() {
 #[tokio::test]
 async fn an_append_whose_caller_goes_away_is_done() {
     let (store, _dir) = make().await;
-    store.create(&alice(), new_task("t")).await.expect("created");
+    store
+        .create(&alice(), new_task("t"))
+        .await
+        .expect("created");
     let (owner, id) = (alice(), task("t"));
     let (gate, held) = hold(&store);
     let mut held = Box::pin(held);
@@ -78,15 +90,24 @@ async fn an_append_whose_caller_goes_away_is_done() {
 #[tokio::test]
 async fn what_waits_is_bounded_and_says_so() {
     let dir = tempfile::tempdir().expect("a directory");
-    let options = SqliteOptions { max_queued_bytes: 100_000, ..SqliteOptions::default() };
+    let options = SqliteOptions {
+        max_queued_bytes: 100_000,
+        ..SqliteOptions::default()
+    };
     let store = SqliteStore::open(dir.path().join("tasks.db"), &options).expect("opened");
-    store.create(&alice(), new_task("t")).await.expect("created");
+    store
+        .create(&alice(), new_task("t"))
+        .await
+        .expect("created");
     let (owner, id) = (alice(), task("t"));
     let (gate, held) = hold(&store);
     let mut held = Box::pin(held);
     assert!(poll(held.as_mut()).is_none());
     let heavy = |seq| Append {
-        entries: vec![Entry { seq, body: Bytes::from(vec![b'x'; 10_000]) }],
+        entries: vec![Entry {
+            seq,
+            body: Bytes::from(vec![b'x'; 10_000]),
+        }],
         ..Append::default()
     };
     let mut taken = Vec::new();
@@ -97,8 +118,13 @@ async fn what_waits_is_bounded_and_says_so() {
             Some(answer) => break answer,
         }
     };
-    let Err(StoreError::Unavailable(text)) = refused else { panic!("{refused:?}") };
-    assert!(text.contains("wait to be written") && text.contains("try again"), "{text}");
+    let Err(StoreError::Unavailable(text)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        text.contains("wait to be written") && text.contains("try again"),
+        "{text}"
+    );
     assert_eq!(taken.len(), 9);
     drop(gate);
     held.await.expect("held");
@@ -107,7 +133,10 @@ async fn what_waits_is_bounded_and_says_so() {
     }
     // A single append may be larger than all that may wait.
     let giant = Append {
-        entries: vec![Entry { seq: 11, body: Bytes::from(vec![b'x'; 200_000]) }],
+        entries: vec![Entry {
+            seq: 11,
+            body: Bytes::from(vec![b'x'; 200_000]),
+        }],
         ..Append::default()
     };
     let mut answer = store.append(&owner, &id, giant.clone()).await;
@@ -122,7 +151,10 @@ async fn what_waits_is_bounded_and_says_so() {
 #[tokio::test]
 async fn dropping_the_store_finishes_what_is_queued() {
     let (store, dir) = make().await;
-    store.create(&alice(), new_task("t")).await.expect("created");
+    store
+        .create(&alice(), new_task("t"))
+        .await
+        .expect("created");
     {
         let (owner, id) = (alice(), task("t"));
         let (_gate, held) = hold(&store);
@@ -134,7 +166,17 @@ async fn dropping_the_store_finishes_what_is_queued() {
         }
     }
     drop(store);
-    assert!(!dir.path().join("tasks.db-wal").exists(), "the log was not folded in");
+    assert!(
+        !dir.path().join("tasks.db-wal").exists(),
+        "the log was not folded in"
+    );
     let store = super::open(&dir);
-    assert_eq!(store.load(&alice(), &task("t")).await.expect("stored").last_seq, 49);
+    assert_eq!(
+        store
+            .load(&alice(), &task("t"))
+            .await
+            .expect("stored")
+            .last_seq,
+        49
+    );
 }

@@ -29,9 +29,9 @@ use tokio::{
 
 /// How long the pipes may stay open after the command has ended.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How much is read after the command has ended, where it does not end: more than two pipes and
-/// their readers hold.
-const DRAIN_BYTES: u64 = 192 << 10;
+/// How much is read of a pipe after the command has ended, where it does not end: more than the
+/// pipe and its reader hold.
+const DRAIN_BYTES: u64 = 96 << 10;
 /// How long a command that has given its answer may take to end by itself.
 const LINGER: Duration = Duration::from_secs(2);
 /// As much of standard error as is kept, from its end.
@@ -75,8 +75,9 @@ pub(super) struct Process {
 struct Ended {
     exit: Exit,
     deadline: Instant,
-    /// What had been read by then.
-    read: u64,
+    /// What has been read of each pipe when enough of it has been.
+    stdout_enough: u64,
+    stderr_enough: u64,
 }
 
 impl Process {
@@ -141,11 +142,11 @@ impl Process {
     /// Waits for what the command does next. Loses nothing where it is dropped while waiting.
     pub(super) async fn next(&mut self) -> Output {
         loop {
-            if let Some(ended) = &self.ended {
-                let drained = self.stdout.ended() && self.stderr.ended();
-                if drained || self.read() - ended.read > DRAIN_BYTES {
-                    return Output::Ended(ended.exit);
-                }
+            let (reads_stdout, reads_stderr) = self.reads();
+            if let Some(ended) = &self.ended
+                && !(reads_stdout || reads_stderr)
+            {
+                return Output::Ended(ended.exit);
             }
             // In this order: a flood of output does not hide the command's end, one of complaints
             // does not hide the output, and time is up only when there is nothing to read.
@@ -153,12 +154,12 @@ impl Process {
                 biased;
                 status = self.child.wait(), if self.ended.is_none() => self.note_end(status),
                 () = self.stdin.advance(), if self.stdin.has_work() => {}
-                piece = self.stdout.next(), if !self.stdout.ended() => {
+                piece = self.stdout.next(), if reads_stdout => {
                     if let Some(piece) = piece {
                         return Output::Piece(piece);
                     }
                 }
-                () = self.stderr.fill(), if !self.stderr.ended() => {}
+                () = self.stderr.fill(), if reads_stderr => {}
                 exit = drained(self.ended.as_ref()) => return Output::Ended(exit),
             }
         }
@@ -170,17 +171,22 @@ impl Process {
             tracing::error!(%error, "the command's end could not be seen");
             ExitStatus::from_raw(-1)
         }));
-        let deadline = Instant::now() + DRAIN;
         self.ended = Some(Ended {
             exit,
-            deadline,
-            read: self.read(),
+            deadline: Instant::now() + DRAIN,
+            stdout_enough: self.stdout.read() + DRAIN_BYTES,
+            stderr_enough: self.stderr.read + DRAIN_BYTES,
         });
     }
 
-    /// Bytes read so far.
-    fn read(&self) -> u64 {
-        self.stdout.read() + self.stderr.read
+    /// Whether there is more to be read of standard output and of standard error.
+    fn reads(&self) -> (bool, bool) {
+        let (mut stdout, mut stderr) = (!self.stdout.ended(), !self.stderr.ended());
+        if let Some(ended) = &self.ended {
+            stdout &= self.stdout.read() < ended.stdout_enough;
+            stderr &= self.stderr.read < ended.stderr_enough;
+        }
+        (stdout, stderr)
     }
 
     /// Kills what the command left behind, and the command if it still runs.

@@ -1,0 +1,5 @@
+//! The server as its clients see it: a real socket, real bytes, scripted agents. Each scenario
+//! runs over both stores and both versions where it makes a difference.
+
+mod harness;
+mod regressions;
