@@ -148,15 +148,15 @@ impl Authenticator for ApiKeys {
         &self,
         headers: &HeaderMap,
     ) -> Result<Option<Principal>, InvalidCredentials> {
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let key = match (given.next(), given.next(), headers.get(&self.header)) {
-            (None, None, None) => return Ok(None),
-            (Some(authorization), None, None) => match bearer(authorization.as_bytes()) {
+        let all = |name| headers.get_all(name).iter().collect::<Vec<_>>();
+        let key = match (&all(&header::AUTHORIZATION)[..], &all(&self.header)[..]) {
+            ([], []) => return Ok(None),
+            ([authorization], []) => match bearer(authorization.as_bytes()) {
                 Some(key) => key,
                 // Another scheme, which another authenticator may know.
                 None => return Ok(None),
             },
-            (None, None, Some(key)) => key.as_bytes(),
+            ([], [key]) => key.as_bytes(),
             // Two credentials: which one counts is not for the caller to leave open.
             _ => return Err(InvalidCredentials),
         };

@@ -31,9 +31,13 @@ pub struct KeyFile {
 #[derive(Debug, Default)]
 struct Loaded {
     by_hash: HashMap<String, String>,
-    modified: Option<SystemTime>,
+    stamp: Option<Stamp>,
     looked: Option<Instant>,
 }
+
+/// What tells one state of the file from the next: some file systems' clocks are too coarse to
+/// tell a revocation from what was written just before.
+type Stamp = (SystemTime, u64);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Contents {
@@ -122,7 +126,7 @@ impl KeyFile {
         let mut loaded = self.loaded.lock();
         if loaded.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             loaded.looked = Some(Instant::now());
-            if modified(&self.path) != loaded.modified {
+            if stamp(&self.path) != loaded.stamp {
                 match load(&self.path) {
                     Ok(fresh) => *loaded = fresh,
                     // Half-written or broken: the keys known so far stay, and it is looked at
@@ -136,7 +140,7 @@ impl KeyFile {
 }
 
 fn load(path: &Path) -> io::Result<Loaded> {
-    let modified = modified(path);
+    let stamp = stamp(path);
     let by_hash = read(path)?
         .keys
         .into_iter()
@@ -144,13 +148,14 @@ fn load(path: &Path) -> io::Result<Loaded> {
         .collect();
     Ok(Loaded {
         by_hash,
-        modified,
+        stamp,
         looked: Some(Instant::now()),
     })
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|meta| meta.modified()).ok()
+fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
 }
 
 fn read(path: &Path) -> io::Result<Contents> {

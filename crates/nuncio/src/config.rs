@@ -215,7 +215,9 @@ impl Config {
     /// Where a file can't be read, a key is unknown, or a value does not fit; it names the key
     /// and where it came from.
     pub(crate) fn load(file: Option<&Path>, flags: &Overrides) -> Result<Self, CommandError> {
-        let reference: Dict = Figment::from(Toml::string(REFERENCE)).extract().map_err(wrong)?;
+        let reference: Dict = Figment::from(Toml::string(REFERENCE))
+            .extract()
+            .map_err(wrong)?;
         let mut figment = Figment::from(Toml::string(REFERENCE));
         if let Some(file) = file {
             if !file.is_file() {
@@ -261,10 +263,17 @@ impl Config {
         if !self.data.as_os_str().is_empty() {
             return self.data.clone();
         }
-        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let absolute = |name: &str| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|p| p.is_absolute())
+        };
         absolute("XDG_DATA_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
-            .map_or_else(|| PathBuf::from("nuncio-data"), |folder| folder.join("nuncio"))
+            .map_or_else(
+                || PathBuf::from("nuncio-data"),
+                |folder| folder.join("nuncio"),
+            )
     }
 
     /// The file of API keys in effect.
@@ -403,9 +412,8 @@ fn toml_value(text: String) -> Value {
 
 impl Provider for Environment {
     fn metadata(&self) -> Metadata {
-        Metadata::named("NUNCIO_ environment variable(s)").interpolater(|_, keys| {
-            format!("NUNCIO_{}", keys.join("_").to_ascii_uppercase())
-        })
+        Metadata::named("NUNCIO_ environment variable(s)")
+            .interpolater(|_, keys| format!("NUNCIO_{}", keys.join("_").to_ascii_uppercase()))
     }
 
     fn data(&self) -> Result<figment::value::Map<Profile, Dict>, figment::Error> {
@@ -480,7 +488,10 @@ mod tests {
             jail.create_file("n.toml", "agent = \"tck\"\nthreads = 1\nstore = \"memory\"")?;
             jail.set_env("NUNCIO_THREADS", "2");
             jail.set_env("NUNCIO_STORE", "sqlite:a.db");
-            let flags = Overrides { store: Some("sqlite:b.db".into()), ..Overrides::default() };
+            let flags = Overrides {
+                store: Some("sqlite:b.db".into()),
+                ..Overrides::default()
+            };
             let config = Config::load(Some(Path::new("n.toml")), &flags).unwrap();
             assert_eq!(config.agent, AgentKind::Tck);
             assert_eq!(config.threads, 2);

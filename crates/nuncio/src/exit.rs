@@ -59,7 +59,10 @@ impl CommandError {
 
     /// Wrong usage or configuration.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, text: text.into() }
+        Self {
+            exit: Exit::Usage,
+            text: text.into(),
+        }
     }
 
     /// What was to be printed could not be.
@@ -95,7 +98,11 @@ mod tests {
 
     #[test]
     fn what_a_server_says_cannot_steer_the_terminal() {
-        let remote = RemoteError { code: -32001, message: "a\u{1b}[2J\nb".into(), data: None };
+        let remote = RemoteError {
+            code: -32001,
+            message: "a\u{1b}[2J\nb".into(),
+            data: None,
+        };
         let error = CommandError::from(ClientError::Remote(remote));
         assert_eq!(error.exit, Exit::Failed);
         assert!(!error.to_string().contains(['\u{1b}', '\n']), "{error}");

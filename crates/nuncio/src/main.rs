@@ -57,9 +57,11 @@ fn main() -> ExitCode {
 }
 
 /// Runs a client command: one thread is plenty for one conversation.
-fn block_on(
-    command: impl Future<Output = Result<(), CommandError>>,
-) -> Result<(), CommandError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| CommandError::usage(error.to_string()))?.block_on(command)
+fn block_on(command: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|error| CommandError::usage(error.to_string()))?
+        .block_on(command)
 }

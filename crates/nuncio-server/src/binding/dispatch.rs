@@ -10,7 +10,8 @@ use nuncio_core::{
     ErrorKind, Operation, Principal, ProtocolError, ProtocolVersion, Request, Response,
     SendMessage, TaskView,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What a call is made under, besides its parameters.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) enum Answer {
     Stream {
         follower: Box<Follower>,
         view: TaskView,
+        /// Its place among the streams that may be open.
+        room: OwnedSemaphorePermit,
     },
 }
 
@@ -107,17 +110,20 @@ async fn run(inner: &Inner, call: Call, request: Request) -> Result<Answer, Engi
             let (at_once, view) = (send.configuration.return_immediately, view_of(&send));
             check_push(&send)?;
             let key = idempotency(inner, idempotency_key, &send);
-            let sent = engine.send(&principal, send, key).await?;
+            let sent = engine.send(&principal, send, key, false).await?;
             whole(engine.answer(sent, at_once, view).await?)
         }
         Request::SendStreamingMessage(send) => {
             let view = view_of(&send);
             check_push(&send)?;
             let key = idempotency(inner, idempotency_key, &send);
-            let sent = engine.send(&principal, send, key).await?;
+            // Before the message is taken in: who is told to come back later does so.
+            let room = room_for_stream(inner)?;
+            let sent = engine.send(&principal, send, key, true).await?;
             Ok(Answer::Stream {
                 follower: Box::new(engine.stream(sent)),
                 view,
+                room,
             })
         }
         Request::SubscribeToTask(subscribe) => {
@@ -131,10 +137,12 @@ async fn run(inner: &Inner, call: Call, request: Request) -> Result<Answer, Engi
                     ProtocolError::with_message(ErrorKind::UnsupportedOperation, text).into(),
                 );
             }
+            let room = room_for_stream(inner)?;
             let follower = Box::new(subscription.follow().await?);
             Ok(Answer::Stream {
                 follower,
                 view: TaskView::WHOLE,
+                room,
             })
         }
         Request::GetTask(get) => whole(engine.get(&principal, get).await?),
@@ -151,6 +159,11 @@ async fn run(inner: &Inner, call: Call, request: Request) -> Result<Answer, Engi
             Err(ProtocolError::new(ErrorKind::UnsupportedOperation).into())
         }
     }
+}
+
+fn room_for_stream(inner: &Inner) -> Result<OwnedSemaphorePermit, EngineError> {
+    let room = Arc::clone(&inner.streams).try_acquire_owned();
+    room.map_err(|_| EngineError::Busy("The server has as many streams open as it may"))
 }
 
 fn view_of(send: &SendMessage) -> TaskView {
@@ -212,10 +225,10 @@ pub(crate) fn refusal(error: EngineError, version: ProtocolVersion) -> Refusal {
         )
         .into(),
         EngineError::Request(error) => error.into(),
-        EngineError::Busy => Refusal {
+        EngineError::Busy(text) => Refusal {
             error: ProtocolError::with_message(
                 ErrorKind::Internal,
-                "The server is running as many turns as it may: try again later",
+                format!("{text}: try again later"),
             ),
             retry_after: Some(OVERLOAD_PAUSE),
         },

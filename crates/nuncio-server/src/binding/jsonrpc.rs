@@ -77,9 +77,11 @@ pub(crate) async fn handle(State(inner): State<Arc<Inner>>, request: Request) ->
             let result = wire::encode_response(version, &response);
             json(StatusCode::OK, jsonrpc::success(&id, &result))
         }
-        Ok(Answer::Stream { follower, view }) => {
-            sse::respond(&inner, id, version, *follower, view).await
-        }
+        Ok(Answer::Stream {
+            follower,
+            view,
+            room,
+        }) => sse::respond(&inner, id, version, *follower, view, room).await,
         Err(refusal) if streaming && wants_frames(version, &parts.headers) => {
             sse::refuse(&id, &refusal.error)
         }

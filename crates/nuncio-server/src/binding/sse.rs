@@ -4,10 +4,7 @@
 //! follower and nothing else. The bytes of an event are shared between all streams of a version;
 //! what a stream adds is the request's id around them and the event's number before them.
 
-use super::{
-    dispatch::{Refusal, refusal},
-    jsonrpc::failure,
-};
+use super::{dispatch::refusal, jsonrpc::failure};
 use crate::{
     engine::{EngineError, Follower, Logged, Shown, Step},
     server::Inner,
@@ -20,7 +17,7 @@ use axum::{
 };
 use bytes::Bytes;
 use nuncio_core::{
-    ErrorKind, Event, ProtocolError, ProtocolVersion, Task, TaskView,
+    Event, ProtocolError, ProtocolVersion, Task, TaskView,
     wire::{
         self,
         jsonrpc::{self, RequestId},
@@ -49,7 +46,7 @@ struct Stream {
     last_event: Instant,
     stopping: watch::Receiver<bool>,
     over: bool,
-    _permit: OwnedSemaphorePermit,
+    _room: OwnedSemaphorePermit,
 }
 
 /// What a stream says next.
@@ -66,18 +63,8 @@ pub(super) async fn respond(
     version: ProtocolVersion,
     follower: Follower,
     view: TaskView,
+    room: OwnedSemaphorePermit,
 ) -> Response {
-    let Ok(permit) = Arc::clone(&inner.streams).try_acquire_owned() else {
-        let text = "The server has as many streams open as it may: try again later";
-        let error = ProtocolError::with_message(ErrorKind::Internal, text);
-        return failure(
-            &id,
-            &Refusal {
-                error,
-                retry_after: Some(Duration::from_secs(1)),
-            },
-        );
-    };
     let mut prefix = Vec::with_capacity(64);
     jsonrpc::write_success_prefix(&id, &mut prefix);
     let limits = inner.engine.limits();
@@ -95,7 +82,7 @@ pub(super) async fn respond(
         last_event: Instant::now(),
         stopping: inner.stopping.subscribe(),
         over: false,
-        _permit: permit,
+        _room: room,
     };
     let first = match stream.say().await {
         Said::Piece(piece) => piece,
@@ -156,7 +143,11 @@ impl Stream {
         if self.ready.is_empty() {
             let quiet_until = Instant::now() + self.keep_alive;
             let idle_until = self.last_event + self.idle;
+            // In this order: however long the client has not listened, it hears what there is to
+            // hear before its stream is closed for silence.
             let step = tokio::select! {
+                biased;
+                _ = self.stopping.wait_for(|stopping| *stopping) => return Said::Nothing,
                 step = self.follower.next() => step,
                 () = tokio::time::sleep_until(quiet_until.min(idle_until)) => {
                     if Instant::now() >= idle_until {
@@ -164,7 +155,6 @@ impl Stream {
                     }
                     return Said::Piece(KEEP_ALIVE.to_vec());
                 }
-                _ = self.stopping.wait_for(|stopping| *stopping) => return Said::Nothing,
             };
             self.last_event = Instant::now();
             match step {

@@ -1,8 +1,22 @@
 //! Making a task out of what is stored.
 
-use super::{live::decode, shared::Shared};
+use super::{
+    live::{Live, decode},
+    shared::Shared,
+};
 use nuncio_core::{LogEvent, Owner, Task, wire};
 use nuncio_store::{StoreError, StoredTask};
+
+/// A task in use as of entry `seq`, or as near to it as [`fold`] comes.
+pub(crate) async fn as_of(live: &Live, seq: u64) -> Result<(Task, u64), StoreError> {
+    let (task, newest) = live.snapshot();
+    if seq >= newest {
+        return Ok((task, newest));
+    }
+    let shared = live.shared();
+    let stored = shared.store.load(live.owner(), live.id()).await?;
+    fold(shared, live.owner(), &stored, seq).await
+}
 
 /// Folds a stored task up to entry `upto`, or to the newest. The number that comes with it is the
 /// entry it is as of: greater than `upto` where the log that leads there was pruned.

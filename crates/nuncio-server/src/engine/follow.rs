@@ -55,19 +55,25 @@ impl Follower {
         }
     }
 
-    /// Shows the task as of an entry, then reads the entries after `after`.
-    pub(crate) fn from_snapshot(
-        live: Arc<Live>,
-        (task, seq): (Task, u64),
-        after: u64,
-        until: Until,
-    ) -> Self {
+    /// Shows the task as of an entry, then reads the entries after it.
+    pub(crate) fn from_snapshot(live: Arc<Live>, (task, seq): (Task, u64), until: Until) -> Self {
         Self {
             live,
             snapshot: Some((Box::new(task), seq)),
-            after,
+            after: seq,
             until,
         }
+    }
+
+    /// Shows the task as it stands, then reads what comes. Of an ended task the final status
+    /// comes once more, since a stream's readers wait for it: it is the newest entry, for nothing
+    /// comes after it.
+    pub(crate) fn from_now(live: Arc<Live>, until: Until) -> Self {
+        let (task, mut seq) = live.snapshot();
+        if task.status.state.is_terminal() {
+            seq = seq.saturating_sub(1);
+        }
+        Self::from_snapshot(live, (task, seq), until)
     }
 
     /// What comes next; `None` at the end.
@@ -126,13 +132,16 @@ impl Follower {
             .first()
             .is_none_or(|entry| entry.seq != self.after + 1)
         {
+            if let Some(end) = self.live.end_after(self.after) {
+                return Ok(vec![Arc::new(end)]);
+            }
             return Err(StoreError::Unavailable(
                 "the log's old entries were pruned".into(),
             ));
         }
         entries
             .into_iter()
-            .map(|entry| Logged::from_entry(entry).map(Arc::new))
+            .map(|entry| self.live.stored(entry).map(Arc::new))
             .collect()
     }
 }

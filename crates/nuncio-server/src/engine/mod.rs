@@ -39,10 +39,16 @@ pub(crate) enum EngineError {
     Agent(Fault),
     #[error(transparent)]
     Request(ProtocolError),
-    #[error("too many turns are running")]
-    Busy,
+    /// No room; says of what there is too much.
+    #[error("{0}")]
+    Busy(&'static str),
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl EngineError {
+    /// No more turns can run.
+    const BUSY: Self = Self::Busy("The server is running as many turns as it may");
 }
 
 impl From<StoreError> for EngineError {
@@ -88,7 +94,7 @@ impl Engine {
     fn turn_permit(&self) -> Result<OwnedSemaphorePermit, EngineError> {
         match Arc::clone(&self.shared.turns).try_acquire_owned() {
             Ok(permit) => Ok(permit),
-            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => Err(EngineError::Busy),
+            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => Err(EngineError::BUSY),
         }
     }
 }

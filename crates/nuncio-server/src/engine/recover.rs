@@ -2,8 +2,8 @@
 
 use super::{Engine, run};
 use crate::turn::TurnRequest;
-use nuncio_core::{Metadata, Owner, Principal, Role, TaskId, TaskState, Timestamp};
-use nuncio_store::{Fence, Retention, StoreError};
+use nuncio_core::{Metadata, Principal, Role, TaskState, Timestamp};
+use nuncio_store::{Orphan, Retention, StoreError};
 
 impl Engine {
     /// Renews the leases of running turns.
@@ -19,36 +19,36 @@ impl Engine {
     pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
         const STEP: usize = 64;
         let shared = &self.shared;
-        for (owner, task, fence) in shared.take_left_behind() {
-            if let Err(error) = self.recover_one(&owner, &task, fence).await {
-                shared.leave_behind(owner, task, fence);
-                return Err(error);
-            }
-        }
         let (now, until) = (Timestamp::now(), shared.lease_end());
         let orphans = shared
             .store
             .claim_orphans(&shared.node, now, until, STEP)
             .await?;
         let found = orphans.len();
-        for orphan in orphans {
-            self.recover_one(&orphan.owner, &orphan.task, orphan.fence)
-                .await?;
+        // From here on this node holds their leases, and nobody else will see to them.
+        shared.leave_behind(orphans);
+        let mut lost = shared.take_left_behind();
+        while let Some(orphan) = lost.pop() {
+            if let Err(error) = self.recover_one(&orphan).await {
+                shared.leave_behind(lost);
+                shared.leave_behind([orphan]);
+                return Err(error);
+            }
         }
         Ok(found)
     }
 
-    async fn recover_one(
-        &self,
-        owner: &Owner,
-        task: &TaskId,
-        fence: Fence,
-    ) -> Result<(), StoreError> {
-        let live = match self.shared.open_with(owner, task, Some(fence)).await {
+    async fn recover_one(&self, orphan: &Orphan) -> Result<(), StoreError> {
+        let Orphan { owner, task, fence } = orphan;
+        let live = match self.shared.open_with(owner, task, Some(*fence)).await {
             Ok(live) => live,
             Err(StoreError::NotFound) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if live.has_ended() || live.is_at_work() {
+            // Somebody has sent a message meanwhile, and so begun a turn.
+            return Ok(());
+        }
         let last = live
             .task()
             .history
@@ -74,7 +74,11 @@ impl Engine {
                     TaskState::Failed,
                     Some("The server stopped while this task was running. Send the message again."),
                 );
-                live.ended().await?;
+                match live.ended().await {
+                    // It went on under another lease.
+                    Ok(_) | Err(StoreError::StaleLease | StoreError::Ended(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::{
     Engine, EngineError, Follower,
+    fold::as_of,
     follow::Until,
     live::{Birth, Live, Standing},
     run,
@@ -11,13 +12,12 @@ use crate::{
     turn::{TurnRequest, new_uuid},
 };
 use nuncio_core::{
-    ContextId, Event, Fault, Message, MessageId, Owner, Principal, ProtocolError, ProtocolVersion,
+    ContextId, Event, Message, MessageId, Owner, Principal, ProtocolError, ProtocolVersion,
     Response, Role, SendMessage, Task, TaskId, TaskView, Timestamp, wire,
 };
 use nuncio_store::{IdempotencyKey, IdempotencyRecord, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// Under which name a send can be repeated without running anything twice.
 #[derive(Debug, Clone)]
@@ -34,18 +34,58 @@ pub(crate) struct Sent {
     live: Arc<Live>,
     /// The entry in which the message stands.
     message: u64,
-    new: bool,
+    from: From,
+}
+
+/// Where a stream of a message's answer begins.
+#[derive(Debug)]
+enum From {
+    /// With the task's first entry, which is the message.
+    Start,
+    /// With the task as of the message.
+    Snapshot(Box<(Task, u64)>),
+    /// With the task as it stands: the message was sent earlier.
+    Now,
 }
 
 impl Engine {
-    /// Takes a message in: the turn that answers it runs, or the running turn has it.
+    /// Takes a message in: the turn that answers it runs, or the running turn has it. Whether
+    /// its answer is going to be followed is said beforehand, for a stream begins with the task as
+    /// of the message.
     pub(crate) async fn send(
         &self,
         principal: &Principal,
         send: SendMessage,
         idempotency: Option<Idempotency>,
+        follow: bool,
     ) -> Result<Sent, EngineError> {
         self.check_message(&send)?;
+        let is_stored_first = idempotency.is_some()
+            || send.configuration.return_immediately
+            || send.message.task_id.is_some();
+        if !is_stored_first {
+            return self.take_in(principal, send, None, follow).await;
+        }
+        // Apart from the caller: one who goes away between the commit of the message and the
+        // start of its turn must not leave a message behind that nobody answers.
+        let (engine, principal) = (self.clone(), principal.clone());
+        let taken = tokio::spawn(async move {
+            let taken = engine.take_in(&principal, send, idempotency, follow);
+            taken.await
+        });
+        taken.await.unwrap_or_else(|error| {
+            let text = format!("the message could not be taken in: {error}");
+            Err(StoreError::Unavailable(text).into())
+        })
+    }
+
+    async fn take_in(
+        &self,
+        principal: &Principal,
+        send: SendMessage,
+        idempotency: Option<Idempotency>,
+        follow: bool,
+    ) -> Result<Sent, EngineError> {
         let owner = principal.owner();
         let mut key = None;
         let mut _alone = None;
@@ -55,7 +95,7 @@ impl Engine {
         }) = idempotency
         {
             // A retry that comes while the first send is being stored must find it.
-            _alone = Some(self.shared.alone((&owner, &name)).await);
+            _alone = Some(self.shared.sending(&owner, &name).await);
             let asked = self.idempotency_key(name, &send);
             match self
                 .shared
@@ -78,12 +118,11 @@ impl Engine {
             principal: principal.clone(),
             resumed: false,
         };
-        let permit = self.turn_permit()?;
         match request.message.task_id.clone() {
-            Some(id) => self.continue_task(owner, &id, request, key, permit).await,
+            Some(id) => self.continue_task(owner, &id, request, key, follow).await,
             None => {
                 let at_once = send.configuration.return_immediately;
-                self.new_task(owner, request, key, at_once, permit).await
+                self.new_task(owner, request, key, at_once).await
             }
         }
     }
@@ -107,8 +146,8 @@ impl Engine {
         mut request: TurnRequest,
         idempotency: Option<IdempotencyKey>,
         at_once: bool,
-        permit: OwnedSemaphorePermit,
     ) -> Result<Sent, EngineError> {
+        let permit = self.turn_permit()?;
         let id = TaskId::new(new_uuid()).expect("a UUID is a valid id");
         let context_id = match request.message.context_id.take() {
             Some(context_id) => context_id,
@@ -125,13 +164,13 @@ impl Engine {
             // durable before the agent does anything.
             live.give_birth();
             match live.born().await {
-                Birth::Stored | Birth::Reply => {}
+                Birth::Stored | Birth::Reply(_) => {}
                 Birth::Duplicate(record) => {
                     let live = self.shared.open(&owner, &record.task).await?;
                     return Ok(Sent {
                         live,
                         message: record.seq,
-                        new: false,
+                        from: From::Now,
                     });
                 }
                 Birth::Lost(error) => return Err(error.into()),
@@ -141,7 +180,7 @@ impl Engine {
         Ok(Sent {
             live,
             message: 1,
-            new: true,
+            from: From::Start,
         })
     }
 
@@ -151,7 +190,7 @@ impl Engine {
         id: &TaskId,
         request: TurnRequest,
         idempotency: Option<IdempotencyKey>,
-        permit: OwnedSemaphorePermit,
+        follow: bool,
     ) -> Result<Sent, EngineError> {
         let live = self.shared.open(&owner, id).await?;
         if request
@@ -166,19 +205,26 @@ impl Engine {
             );
             return Err(error.into());
         }
-        let (message, start) = match live.add_message(request, idempotency) {
-            Ok(added) => added,
-            Err(Fault::AfterEnd(_)) => return Err(EngineError::TaskEnded),
-            Err(fault) => return Err(EngineError::Agent(fault)),
-        };
+        let permit = self.turn_permit().ok();
+        let (message, start) = live.add_message(request, idempotency, permit.is_some())?;
         live.committed(message).await?;
-        if let Some((number, request)) = start {
+        // Before the turn goes on from there.
+        let as_of = if follow {
+            Some(as_of(&live, message).await)
+        } else {
+            None
+        };
+        if let (Some((number, request)), Some(permit)) = (start, permit) {
             run::spawn(&live, number, request, permit);
         }
+        let from = match as_of.transpose()? {
+            Some(snapshot) => From::Snapshot(Box::new(snapshot)),
+            None => From::Now,
+        };
         Ok(Sent {
             live,
             message,
-            new: false,
+            from,
         })
     }
 
@@ -202,7 +248,8 @@ impl Engine {
         }
         live.give_birth();
         match live.born().await {
-            Birth::Stored | Birth::Duplicate(_) | Birth::Reply => {}
+            Birth::Stored | Birth::Duplicate(_) => {}
+            Birth::Reply(reply) => return Ok(Response::SentMessage((*reply).clone())),
             Birth::Lost(error) => return Err(error.into()),
         }
         Ok(Response::SentTask(live.task().view(view)))
@@ -210,13 +257,16 @@ impl Engine {
 
     /// Follows a message's answer.
     pub(crate) fn stream(&self, sent: Sent) -> Follower {
-        let Sent { live, message, new } = sent;
+        let Sent {
+            live,
+            message,
+            from,
+        } = sent;
         let until = Until::Answered(message);
-        if new {
-            Follower::from_start(live, until)
-        } else {
-            let (task, seq) = live.snapshot();
-            Follower::from_snapshot(live, (task, seq), seq, until)
+        match from {
+            From::Start => Follower::from_start(live, until),
+            From::Snapshot(snapshot) => Follower::from_snapshot(live, *snapshot, until),
+            From::Now => Follower::from_now(live, until),
         }
     }
 
@@ -261,7 +311,7 @@ impl Engine {
         Ok(Some(Sent {
             live,
             message: record.seq,
-            new: false,
+            from: From::Now,
         }))
     }
 }

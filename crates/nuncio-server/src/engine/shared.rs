@@ -3,7 +3,7 @@
 use super::live::Live;
 use crate::{agent::Agent, limits::Limits, turn::new_uuid};
 use nuncio_core::{Owner, TaskId, Timestamp};
-use nuncio_store::{Fence, LeaseChange, NodeId, Store, StoreError};
+use nuncio_store::{Fence, LeaseChange, NodeId, Orphan, Store, StoreError};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -11,10 +11,9 @@ use std::{
     hash::{BuildHasher, Hash, RandomState},
     sync::{Arc, Weak},
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{MutexGuard, Semaphore};
 
-/// Loading a task from the store is serialised per stripe, so that two requests never make two
-/// [`Live`]s of one task.
+/// What must not be done twice at once is serialised per stripe of a hash.
 const STRIPES: usize = 64;
 
 pub(crate) struct Shared {
@@ -24,10 +23,13 @@ pub(crate) struct Shared {
     pub(crate) node: NodeId,
     pub(crate) turns: Arc<Semaphore>,
     in_use: Mutex<HashMap<TaskId, Weak<Live>>>,
-    stripes: [tokio::sync::Mutex<()>; STRIPES],
-    hasher: RandomState,
-    /// Tasks whose turn was lost because the store failed: they are failed once it works again.
-    left_behind: Mutex<Vec<(Owner, TaskId, Fence)>>,
+    /// Kept while a task is loaded, so that two requests never make two [`Live`]s of one task.
+    loading: Stripes,
+    /// Kept while a send with an idempotency key is stored. Not the same stripes: such a send
+    /// may load a task.
+    sending: Stripes,
+    /// Tasks whose turn was lost: they are taken care of once the store lets us.
+    left_behind: Mutex<Vec<Orphan>>,
 }
 
 impl fmt::Debug for Shared {
@@ -47,8 +49,8 @@ impl Shared {
             turns: Arc::new(Semaphore::new(limits.turns)),
             limits,
             in_use: Mutex::default(),
-            stripes: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
-            hasher: RandomState::new(),
+            loading: Stripes::default(),
+            sending: Stripes::default(),
             left_behind: Mutex::default(),
         })
     }
@@ -81,7 +83,7 @@ impl Shared {
         if let Some(live) = self.in_use(owner, id) {
             return Ok(live);
         }
-        let _alone = self.alone(id).await;
+        let _alone = self.loading.alone(id).await;
         if let Some(live) = self.in_use(owner, id) {
             return Ok(live);
         }
@@ -92,10 +94,9 @@ impl Shared {
         Ok(live)
     }
 
-    /// Keeps all others out that would do something about the same thing.
-    pub(crate) async fn alone(&self, what: impl Hash) -> tokio::sync::MutexGuard<'_, ()> {
-        let stripe = self.hasher.hash_one(what) as usize % STRIPES;
-        self.stripes[stripe].lock().await
+    /// Keeps all others out that would send under the same idempotency key.
+    pub(crate) async fn sending(&self, owner: &Owner, key: &str) -> MutexGuard<'_, ()> {
+        self.sending.alone((owner, key)).await
     }
 
     pub(crate) fn register(&self, live: &Arc<Live>) {
@@ -135,11 +136,38 @@ impl Shared {
         Timestamp::now().plus_millis(ms)
     }
 
-    pub(crate) fn leave_behind(&self, owner: Owner, task: TaskId, fence: Fence) {
-        self.left_behind.lock().push((owner, task, fence));
+    pub(crate) fn leave_behind(&self, orphans: impl IntoIterator<Item = Orphan>) {
+        let mut left_behind = self.left_behind.lock();
+        for orphan in orphans {
+            if !left_behind.contains(&orphan) {
+                left_behind.push(orphan);
+            }
+        }
     }
 
-    pub(crate) fn take_left_behind(&self) -> Vec<(Owner, TaskId, Fence)> {
+    pub(crate) fn take_left_behind(&self) -> Vec<Orphan> {
         std::mem::take(&mut self.left_behind.lock())
+    }
+}
+
+struct Stripes {
+    locks: [tokio::sync::Mutex<()>; STRIPES],
+    hasher: RandomState,
+}
+
+impl Default for Stripes {
+    fn default() -> Self {
+        Self {
+            locks: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Stripes {
+    /// Keeps all others out that would do something about the same thing.
+    async fn alone(&self, what: impl Hash) -> MutexGuard<'_, ()> {
+        let stripe = self.hasher.hash_one(what) as usize % STRIPES;
+        self.locks[stripe].lock().await
     }
 }

@@ -1,15 +1,14 @@
 //! Following a task that another request began.
 
-use super::{Engine, EngineError, Follower, fold::fold, follow::Until, live::Live};
+use super::{Engine, EngineError, Follower, fold::as_of, follow::Until, live::Live};
 use nuncio_core::{Principal, TaskId};
-use nuncio_store::StoredTask;
 use std::sync::Arc;
 
 /// A task that somebody asks to follow.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     live: Arc<Live>,
-    stored: Option<(StoredTask, u64)>,
+    last_event: Option<u64>,
     ended: bool,
 }
 
@@ -23,14 +22,10 @@ impl Engine {
     ) -> Result<Subscription, EngineError> {
         let owner = principal.owner();
         let live = self.shared.open(&owner, id).await?;
-        let stored = match last_event {
-            Some(seq) => Some((self.shared.store.load(&owner, id).await?, seq)),
-            None => None,
-        };
         Ok(Subscription {
             ended: live.has_ended(),
             live,
-            stored,
+            last_event,
         })
     }
 }
@@ -45,32 +40,17 @@ impl Subscription {
     /// caller has, then what comes.
     ///
     /// With a last event the snapshot is the task as of that event, so that nothing is told
-    /// twice. Without one it is the task as it stands; of an ended task the final status then
-    /// comes once more, since a stream's readers wait for it.
+    /// twice. Without one, or with one that this task never had, it is the task as it stands.
     pub(crate) async fn follow(self) -> Result<Follower, EngineError> {
         let Self {
-            live,
-            stored,
-            ended,
+            live, last_event, ..
         } = self;
-        let resumed = stored.is_some();
-        let (task, seq) = match stored {
-            Some((stored, seq)) if seq < stored.last_seq => {
-                fold(live.shared(), live.owner(), &stored, seq).await?
+        match last_event {
+            Some(seq) if seq <= live.seq() => {
+                let snapshot = as_of(&live, seq).await?;
+                Ok(Follower::from_snapshot(live, snapshot, Until::Terminal))
             }
-            _ => live.snapshot(),
-        };
-        // The status that ended a task is its newest entry, for nothing comes after it.
-        let after = if ended && !resumed {
-            seq.saturating_sub(1)
-        } else {
-            seq
-        };
-        Ok(Follower::from_snapshot(
-            live,
-            (task, seq),
-            after,
-            Until::Terminal,
-        ))
+            _ => Ok(Follower::from_now(live, Until::Terminal)),
+        }
     }
 }

@@ -7,6 +7,7 @@ use nuncio_core::{
     TaskPage, TaskState, TaskView, Timestamp,
 };
 use nuncio_store::{ListCursor, ListQuery, StoreError};
+use std::sync::Arc;
 
 /// Tasks on a page where the request does not say.
 const DEFAULT_PAGE_SIZE: u32 = 50;
@@ -87,10 +88,16 @@ impl Engine {
             return Err(EngineError::NotCancelable);
         }
         if live.request_cancel() {
-            // What comes of it is looked at below.
-            let _ = tokio::time::timeout(self.limits().cancel_grace, live.ended()).await;
+            let (grace, told) = (self.limits().cancel_grace, Arc::clone(&live));
+            // Apart from the caller, who may go away before the time is over.
+            tokio::spawn(async move {
+                // What comes of it is looked at below.
+                let _ = tokio::time::timeout(grace, told.ended()).await;
+                told.force(TaskState::Canceled, None);
+            });
+        } else {
+            live.force(TaskState::Canceled, None);
         }
-        live.force(TaskState::Canceled, None);
         match live.ended().await? {
             TaskState::Canceled => Ok(Response::Task(live.task())),
             _ => Err(EngineError::NotCancelable),

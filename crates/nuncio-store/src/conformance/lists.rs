@@ -28,6 +28,12 @@ pub(crate) async fn walk(store: &dyn Store, owner: &Owner, query: &ListQuery) ->
             None => return ids,
             Some(next) => {
                 assert_eq!(last, Some((next.since, next.id.clone())));
+                let place = |c: &ListCursor| (c.since, c.id.clone());
+                let on = query
+                    .after
+                    .as_ref()
+                    .is_none_or(|after| place(&next) < place(after));
+                assert!(on, "a list that does not end");
                 query.after = Some(next);
             }
         }

@@ -289,7 +289,8 @@ impl<'c> Desk<'c> {
         Ok(Some(hot))
     }
 
-    /// Remembers a task as it is now.
+    /// Remembers a task as it is now, unless it has ended: little comes to it then, and it may be
+    /// pruned.
     pub(super) fn remember(&mut self, id: &TaskId, mut hot: Hot) {
         self.lease(hot.num, hot.row.lease.take());
         if hot.row.status.state.is_terminal() {
@@ -300,11 +301,6 @@ impl<'c> Desk<'c> {
             self.hot.clear();
         }
         self.hot.insert(id.clone(), hot);
-    }
-
-    /// Forgets a task that is removed.
-    pub(super) fn forget_task(&mut self, id: &TaskId) {
-        self.hot.remove(id);
     }
 
     fn lease(&mut self, num: i64, lease: Option<Lease>) {

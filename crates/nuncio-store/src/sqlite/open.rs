@@ -45,7 +45,17 @@ const STATEMENTS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Locked {
     pub(super) path: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing the file would do, were it not for a child that is just being started and still
+        // has a copy of it.
+        if let Err(e) = self.lock.unlock() {
+            tracing::warn!(path = %self.path.display(), error = %e, "unlocking the store");
+        }
+    }
 }
 
 /// Makes the directory where it is missing, and locks the path.
@@ -86,7 +96,7 @@ pub(super) fn lock(path: &Path) -> Result<Locked, StoreError> {
     if let Err(e) = noted {
         tracing::debug!(error = %e, "the lock file does not name its holder");
     }
-    Ok(Locked { path, _lock: file })
+    Ok(Locked { path, lock: file })
 }
 
 /// The path's one name, so that two links to a file are one lock.

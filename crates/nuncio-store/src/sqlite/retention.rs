@@ -60,7 +60,6 @@ impl Desk<'_> {
             conn.prepare_cached("DELETE FROM tasks WHERE num = ?1")?
                 .execute([num])?;
             outbox::forget_dead(conn, &id)?;
-            self.forget_task(&id);
             self.count(owner, codes::state(3, state)?, -1);
             step.left -= 1;
             step.pruned.tasks += 1;

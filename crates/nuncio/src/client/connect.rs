@@ -22,7 +22,12 @@ const CARD_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ConnectArgs {
     /// An API key, sent as the agent's card says it takes one.
-    #[arg(long, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "NUNCIO_API_KEY",
+        hide_env_values = true
+    )]
     pub(crate) api_key: Option<String>,
     /// A header for every request, as 'Name: value'; can be given several times.
     #[arg(long = "header", value_name = "HEADER")]
@@ -62,7 +67,10 @@ enum Agent {
     /// The user named the endpoint.
     Endpoint(Uri),
     /// Its card does.
-    Card { card: Box<AgentCard>, address: Option<Uri> },
+    Card {
+        card: Box<AgentCard>,
+        address: Option<Uri>,
+    },
 }
 
 impl ConnectArgs {
@@ -78,7 +86,11 @@ impl ConnectArgs {
         let source = Source::parse(url)?;
         let credentials = self.credentials()?;
         let http = Http::new();
-        within(CARD_WITHIN, discover::find(&http, &source, &credentials, version)).await
+        within(
+            CARD_WITHIN,
+            discover::find(&http, &source, &credentials, version),
+        )
+        .await
     }
 
     /// Finds the agent at a URL.
@@ -89,10 +101,21 @@ impl ConnectArgs {
         let credentials = self.credentials()?;
         let source = Source::parse(url)?;
         let http = Http::new();
-        let found = within(CARD_WITHIN, discover::find(&http, &source, &credentials, None)).await?;
+        let found = within(
+            CARD_WITHIN,
+            discover::find(&http, &source, &credentials, None),
+        )
+        .await?;
         let card = Box::new(found.card()?);
-        let agent = Agent::Card { card, address: found.address };
-        Ok(Connection { http: Arc::new(http), credentials, agent })
+        let agent = Agent::Card {
+            card,
+            address: found.address,
+        };
+        Ok(Connection {
+            http: Arc::new(http),
+            credentials,
+            agent,
+        })
     }
 
     /// Takes an endpoint as it is, without a card.
@@ -101,7 +124,11 @@ impl ConnectArgs {
     /// Where it is no URL.
     pub(crate) fn endpoint(&self, url: &str) -> Result<Connection, ClientError> {
         let agent = Agent::Endpoint(discover::address(url)?);
-        Ok(Connection { http: Arc::new(Http::new()), credentials: self.credentials()?, agent })
+        Ok(Connection {
+            http: Arc::new(Http::new()),
+            credentials: self.credentials()?,
+            agent,
+        })
     }
 
     fn credentials(&self) -> Result<Credentials, ClientError> {
@@ -121,7 +148,15 @@ impl Connection {
         let (target, place, streams) = match &self.agent {
             Agent::Endpoint(url) => {
                 let version = version.unwrap_or(ProtocolVersion::V1_0);
-                (Target { url: url.clone(), version, tenant: None }, KeyPlace::Bearer, None)
+                (
+                    Target {
+                        url: url.clone(),
+                        version,
+                        tenant: None,
+                    },
+                    KeyPlace::Bearer,
+                    None,
+                )
             }
             Agent::Card { card, address } => {
                 let mut target = discover::choose(card, version)?;
@@ -162,7 +197,10 @@ fn reachable(card: &Uri, endpoint: Uri) -> Uri {
     if !bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
         return endpoint;
     }
-    let port = endpoint.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = endpoint
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     let authority = format!("{}{port}", card.host().unwrap_or_default()).parse::<Authority>();
     let mut parts = endpoint.clone().into_parts();
     parts.authority = authority.ok();
@@ -177,7 +215,10 @@ mod tests {
     fn connection(key: Option<&str>, card_at: Option<&str>, endpoint: &str) -> Connection {
         let interface =
             AgentInterface::new(endpoint, ProtocolBinding::JsonRpc, ProtocolVersion::V1_0);
-        let card = AgentCard { interfaces: vec![interface], ..AgentCard::default() };
+        let card = AgentCard {
+            interfaces: vec![interface],
+            ..AgentCard::default()
+        };
         Connection {
             http: Arc::new(Http::new()),
             credentials: Credentials::new(key, &[]).unwrap(),
@@ -194,12 +235,20 @@ mod tests {
         let client = |key, endpoint| connection(key, card, endpoint).client(None).map(|_| ());
         assert!(client(Some("k"), "https://a.example/rpc").is_ok());
         assert!(client(None, "https://b.example/rpc").is_ok());
-        for endpoint in ["https://b.example/rpc", "http://a.example/rpc", "https://a.example:1/"] {
+        for endpoint in [
+            "https://b.example/rpc",
+            "http://a.example/rpc",
+            "https://a.example:1/",
+        ] {
             let error = client(Some("k"), endpoint).unwrap_err().to_string();
             assert!(error.contains(&format!("--endpoint {endpoint}")), "{error}");
         }
         // A file is the user's own word.
-        assert!(connection(Some("k"), None, "https://b.example/").client(None).is_ok());
+        assert!(
+            connection(Some("k"), None, "https://b.example/")
+                .client(None)
+                .is_ok()
+        );
     }
 
     #[test]
@@ -207,8 +256,17 @@ mod tests {
         let of = |card: &str, endpoint: &str| {
             reachable(&card.parse().unwrap(), endpoint.parse().unwrap()).to_string()
         };
-        assert_eq!(of("http://10.0.0.5:8080/x", "http://0.0.0.0:8080/"), "http://10.0.0.5:8080/");
-        assert_eq!(of("http://[::1]:1/x", "http://[::]:2/rpc"), "http://[::1]:2/rpc");
-        assert_eq!(of("http://a.example/x", "http://b.example/rpc"), "http://b.example/rpc");
+        assert_eq!(
+            of("http://10.0.0.5:8080/x", "http://0.0.0.0:8080/"),
+            "http://10.0.0.5:8080/"
+        );
+        assert_eq!(
+            of("http://[::1]:1/x", "http://[::]:2/rpc"),
+            "http://[::1]:2/rpc"
+        );
+        assert_eq!(
+            of("http://a.example/x", "http://b.example/rpc"),
+            "http://b.example/rpc"
+        );
     }
 }

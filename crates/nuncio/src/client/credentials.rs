@@ -9,8 +9,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use nuncio_core::{AgentCard, Secret, SecurityScheme};
 
 /// Headers that the connection is made of.
-const NOT_TO_BE_SET: [HeaderName; 3] =
-    [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION];
+const NOT_TO_BE_SET: [HeaderName; 3] = [
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+];
 
 /// What a request proves who sent it with.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +40,9 @@ impl Credentials {
     pub(crate) fn new(key: Option<&str>, headers: &[String]) -> Result<Self, ClientError> {
         let usage = |text: &str| ClientError::Usage(text.to_owned());
         if key.is_some_and(|key| HeaderValue::from_str(key).is_err() || key.trim().is_empty()) {
-            return Err(usage("the API key is empty or holds characters that no key has"));
+            return Err(usage(
+                "the API key is empty or holds characters that no key has",
+            ));
         }
         let headers = headers.iter().map(|text| {
             let wanted = || usage("a --header is not of the form 'Name: value'");
@@ -51,7 +56,10 @@ impl Credentials {
             Ok((name, value))
         });
         let key = key.map(|key| Secret::new(key.trim()));
-        Ok(Self { key, headers: headers.collect::<Result<_, _>>()? })
+        Ok(Self {
+            key,
+            headers: headers.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Whether there are none.
@@ -66,7 +74,10 @@ impl Credentials {
 
     /// All but the key.
     pub(crate) fn without_key(&self) -> Self {
-        Self { key: None, headers: self.headers.clone() }
+        Self {
+            key: None,
+            headers: self.headers.clone(),
+        }
     }
 
     /// Puts them on a request. A header of the caller's takes the place of the program's own.
@@ -122,7 +133,11 @@ impl KeyPlace {
 pub(crate) fn same_server(a: &Uri, b: &Uri) -> bool {
     let host = |uri: &Uri| {
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
-        if is_loopback(&host) { "localhost".to_owned() } else { host }
+        if is_loopback(&host) {
+            "localhost".to_owned()
+        } else {
+            host
+        }
     };
     a.scheme_str() == b.scheme_str() && host(a) == host(b) && port(a) == port(b)
 }
@@ -131,11 +146,17 @@ pub(crate) fn same_server(a: &Uri, b: &Uri) -> bool {
 pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.eq_ignore_ascii_case("localhost")
-        || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        || bare
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 fn port(uri: &Uri) -> u16 {
-    let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let default = if uri.scheme_str() == Some("https") {
+        443
+    } else {
+        80
+    };
     uri.port_u16().unwrap_or(default)
 }
 
@@ -181,25 +202,46 @@ mod tests {
         let own = KeyPlace::Header(HeaderName::from_static("x-api-key"));
         assert_eq!(KeyPlace::of(&card(vec![])), KeyPlace::Bearer);
         assert_eq!(KeyPlace::of(&card(vec![key("X-API-Key")])), own);
-        assert_eq!(KeyPlace::of(&card(vec![key("X-API-Key"), bearer])), KeyPlace::Bearer);
-        assert_eq!(KeyPlace::of(&card(vec![key("Transfer-Encoding")])), KeyPlace::Bearer);
-        assert_eq!(KeyPlace::of(&card(vec![key("no header")])), KeyPlace::Bearer);
+        assert_eq!(
+            KeyPlace::of(&card(vec![key("X-API-Key"), bearer])),
+            KeyPlace::Bearer
+        );
+        assert_eq!(
+            KeyPlace::of(&card(vec![key("Transfer-Encoding")])),
+            KeyPlace::Bearer
+        );
+        assert_eq!(
+            KeyPlace::of(&card(vec![key("no header")])),
+            KeyPlace::Bearer
+        );
     }
 
     #[test]
     fn secrets_are_not_in_texts() {
-        let given = ["Authorization: Basic hunter2".to_owned(), "X-A: hunter2".to_owned()];
+        let given = [
+            "Authorization: Basic hunter2".to_owned(),
+            "X-A: hunter2".to_owned(),
+        ];
         let credentials = Credentials::new(Some("hunter2"), &given).unwrap();
         assert!(!format!("{credentials:?}").contains("hunter2"));
         let mut headers = HeaderMap::new();
         credentials.apply(&KeyPlace::Bearer, &mut headers);
         assert_eq!(headers[header::AUTHORIZATION], "Basic hunter2");
         assert!(!format!("{headers:?}").contains("hunter2"));
-        for wrong in ["hunter2", "hunter2 x: y", "Content-Length: hunter2", "A: hunter2\u{1}"] {
-            let error = Credentials::new(None, &[wrong.to_owned()]).unwrap_err().to_string();
+        for wrong in [
+            "hunter2",
+            "hunter2 x: y",
+            "Content-Length: hunter2",
+            "A: hunter2\u{1}",
+        ] {
+            let error = Credentials::new(None, &[wrong.to_owned()])
+                .unwrap_err()
+                .to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
-        let error = Credentials::new(Some("hunter2\n"), &[]).unwrap_err().to_string();
+        let error = Credentials::new(Some("hunter2\n"), &[])
+            .unwrap_err()
+            .to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
 }

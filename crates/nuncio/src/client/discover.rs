@@ -67,14 +67,19 @@ pub(crate) fn address(text: &str) -> Result<Uri, ClientError> {
         text.to_owned()
     } else {
         let authority = text.split('/').next().unwrap_or_default();
-        let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let host = match authority
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'))
+        {
             Some((host, _port)) => host,
             None => authority.split(':').next().unwrap_or_default(),
         };
         let scheme = if is_loopback(host) { "http" } else { "https" };
         format!("{scheme}://{text}")
     };
-    let uri: Uri = whole.parse().map_err(|error| usage(format!("{text:?} is no URL: {error}")))?;
+    let uri: Uri = whole
+        .parse()
+        .map_err(|error| usage(format!("{text:?} is no URL: {error}")))?;
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     if authority.contains('@') {
         let text = "a URL must not hold a user name or password: use --api-key or --header";
@@ -99,7 +104,11 @@ impl Source {
             return Ok(Self::File(text.into()));
         }
         let uri = address(text)?;
-        Ok(if uri.path().ends_with(".json") { Self::Address(uri) } else { Self::Base(uri) })
+        Ok(if uri.path().ends_with(".json") {
+            Self::Address(uri)
+        } else {
+            Self::Base(uri)
+        })
     }
 }
 
@@ -107,7 +116,10 @@ impl Source {
 fn places(base: &Uri) -> Vec<Uri> {
     let server = transport::server_of(base);
     let below = base.path().trim_end_matches('/');
-    PLACES.iter().filter_map(|place| format!("{server}{below}{place}").parse().ok()).collect()
+    PLACES
+        .iter()
+        .filter_map(|place| format!("{server}{below}{place}").parse().ok())
+        .collect()
 }
 
 /// Finds a card. With a version it is asked for in that version's form.
@@ -126,7 +138,12 @@ pub(crate) async fn find(
             let raw = std::fs::read_to_string(path)
                 .map_err(|error| ClientError::Usage(format!("{place}: {error}")))?;
             let json = parse(&place, &raw)?;
-            return Ok(Found { raw, json, address: None, place });
+            return Ok(Found {
+                raw,
+                json,
+                address: None,
+                place,
+            });
         }
         Source::Address(address) => vec![address.clone()],
         Source::Base(base) => places(base),
@@ -148,16 +165,24 @@ async fn fetch(
     credentials: &Credentials,
     version: Option<ProtocolVersion>,
 ) -> Result<Found, ClientError> {
-    let mut response = http.send(request(address, &credentials.without_key(), version)).await?;
+    let mut response = http
+        .send(request(address, &credentials.without_key(), version))
+        .await?;
     if is_refusal(response.status()) && credentials.has_key() {
         response = http.send(request(address, credentials, version)).await?;
     }
     let place = address.to_string();
     check(&response, address, credentials)?;
     let body = transport::read(response.into_body(), MAX_CARD_BYTES).await?;
-    let raw = String::from_utf8(body.into()).map_err(|_| not_a2a(&place, "the card is no UTF-8"))?;
+    let raw =
+        String::from_utf8(body.into()).map_err(|_| not_a2a(&place, "the card is no UTF-8"))?;
     let json = parse(&place, &raw)?;
-    Ok(Found { raw, json, address: Some(address.clone()), place })
+    Ok(Found {
+        raw,
+        json,
+        address: Some(address.clone()),
+        place,
+    })
 }
 
 fn request(
@@ -170,7 +195,10 @@ fn request(
     let headers: &mut HeaderMap = request.headers_mut();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     if let Some(version) = version {
-        headers.insert(ProtocolVersion::HEADER, HeaderValue::from_static(version.as_str()));
+        headers.insert(
+            ProtocolVersion::HEADER,
+            HeaderValue::from_static(version.as_str()),
+        );
     }
     credentials.apply(&KeyPlace::Bearer, headers);
     request
@@ -191,14 +219,25 @@ pub(crate) fn check(
     credentials: &Credentials,
 ) -> Result<(), ClientError> {
     let status = response.status();
-    let header = |name| response.headers().get(name).and_then(|v: &HeaderValue| v.to_str().ok());
+    let header = |name| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|v: &HeaderValue| v.to_str().ok())
+    };
     if is_refusal(status) {
         let challenge = header(header::WWW_AUTHENTICATE);
         return Err(ClientError::Unauthorized {
             address: transport::server_of(address),
             status: status.as_u16(),
-            problem: if credentials.is_empty() { "missing" } else { "not accepted" },
-            challenge: challenge.map(|text| format!(" ({text})")).unwrap_or_default(),
+            problem: if credentials.is_empty() {
+                "missing"
+            } else {
+                "not accepted"
+            },
+            challenge: challenge
+                .map(|text| format!(" ({text})"))
+                .unwrap_or_default(),
         });
     }
     if status.is_success() {
@@ -216,11 +255,18 @@ pub(crate) fn check(
 fn parse(place: &str, raw: &str) -> Result<Value, ClientError> {
     let json: Value = serde_json::from_str(raw)
         .map_err(|error| not_a2a(place, &format!("the card is no JSON: {error}")))?;
-    if json.is_object() { Ok(json) } else { Err(not_a2a(place, "the card is no JSON object")) }
+    if json.is_object() {
+        Ok(json)
+    } else {
+        Err(not_a2a(place, "the card is no JSON object"))
+    }
 }
 
 fn not_a2a(address: &str, reason: &str) -> ClientError {
-    ClientError::NotA2a { address: address.to_owned(), reason: reason.to_owned() }
+    ClientError::NotA2a {
+        address: address.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 impl Found {
@@ -243,10 +289,11 @@ pub(crate) fn version_of(interface: &AgentInterface) -> Option<ProtocolVersion> 
 }
 
 /// The interfaces that this client can call: JSON-RPC, of a version it speaks.
-pub(crate) fn spoken(
-    card: &AgentCard,
-) -> impl Iterator<Item = (&AgentInterface, ProtocolVersion)> {
-    let json_rpc = card.interfaces.iter().filter(|i| i.binding == ProtocolBinding::JsonRpc);
+pub(crate) fn spoken(card: &AgentCard) -> impl Iterator<Item = (&AgentInterface, ProtocolVersion)> {
+    let json_rpc = card
+        .interfaces
+        .iter()
+        .filter(|i| i.binding == ProtocolBinding::JsonRpc);
     json_rpc.filter_map(|interface| Some((interface, version_of(interface)?)))
 }
 
@@ -263,22 +310,36 @@ pub(crate) fn choose(
     let chosen = match wanted {
         Some(wanted) => {
             let exact = spoken(card).find(|(_, version)| *version == wanted);
-            let any = || card.interfaces.iter().find(|i| i.binding == ProtocolBinding::JsonRpc);
+            let any = || {
+                card.interfaces
+                    .iter()
+                    .find(|i| i.binding == ProtocolBinding::JsonRpc)
+            };
             exact.or_else(|| any().map(|interface| (interface, wanted)))
         }
         // The first of the greatest.
         None => spoken(card).reduce(|best, next| if next.1 > best.1 { next } else { best }),
     };
     let Some((interface, version)) = chosen else {
-        let offered = card.interfaces.iter().map(|i| format!("{} {}", i.binding.as_str(), i.version));
+        let offered = card
+            .interfaces
+            .iter()
+            .map(|i| format!("{} {}", i.binding.as_str(), i.version));
         let offered = offered.collect::<Vec<_>>().join(", ");
         let reason = format!("it offers {offered}; this client speaks JSONRPC 0.3 and 1.0");
         return Err(not_a2a(&format!("the agent {:?}", card.name), &reason));
     };
     let url = address(&interface.url).map_err(|_| {
-        not_a2a(&format!("the agent {:?}", card.name), &format!("its URL is {:?}", interface.url))
+        not_a2a(
+            &format!("the agent {:?}", card.name),
+            &format!("its URL is {:?}", interface.url),
+        )
     })?;
-    Ok(Target { url, version, tenant: interface.tenant.clone().filter(|t| !t.is_empty()) })
+    Ok(Target {
+        url,
+        version,
+        tenant: interface.tenant.clone().filter(|t| !t.is_empty()),
+    })
 }
 
 #[cfg(test)]
@@ -296,12 +357,24 @@ mod tests {
             ("[::1]:8080", base("http://[::1]:8080")),
             ("a.example", base("https://a.example")),
             ("a.example/card.json", card("https://a.example/card.json")),
-            ("https://a.example/x/agent.json?v=1", card("https://a.example/x/agent.json?v=1")),
-            ("file:///tmp/none.json", Source::File("/tmp/none.json".into())),
+            (
+                "https://a.example/x/agent.json?v=1",
+                card("https://a.example/x/agent.json?v=1"),
+            ),
+            (
+                "file:///tmp/none.json",
+                Source::File("/tmp/none.json".into()),
+            ),
         ] {
             assert_eq!(Source::parse(text).unwrap(), source, "{text}");
         }
-        for text in ["", "ftp://a.example", "http://", "a b", "https://me:hunter2@a.example"] {
+        for text in [
+            "",
+            "ftp://a.example",
+            "http://",
+            "a b",
+            "https://me:hunter2@a.example",
+        ] {
             let error = Source::parse(text).unwrap_err();
             assert!(matches!(error, ClientError::Usage(_)), "{text}: {error}");
             assert!(!error.to_string().contains("hunter2"));
@@ -327,13 +400,19 @@ mod tests {
     }
 
     fn card(interfaces: &[(&str, &str, &str)]) -> AgentCard {
-        let interfaces = interfaces.iter().map(|(url, binding, version)| AgentInterface {
-            url: (*url).to_owned(),
-            binding: ProtocolBinding::from(*binding),
-            version: (*version).to_owned(),
-            tenant: None,
-        });
-        AgentCard { name: "a".into(), interfaces: interfaces.collect(), ..AgentCard::default() }
+        let interfaces = interfaces
+            .iter()
+            .map(|(url, binding, version)| AgentInterface {
+                url: (*url).to_owned(),
+                binding: ProtocolBinding::from(*binding),
+                version: (*version).to_owned(),
+                tenant: None,
+            });
+        AgentCard {
+            name: "a".into(),
+            interfaces: interfaces.collect(),
+            ..AgentCard::default()
+        }
     }
 
     #[test]
@@ -346,14 +425,19 @@ mod tests {
             ("http://a/other", "JSONRPC", "1.0"),
         ]);
         let chosen = |card: &AgentCard, wanted| {
-            choose(card, wanted).map(|t| (t.url.path().to_owned(), t.version)).unwrap()
+            choose(card, wanted)
+                .map(|t| (t.url.path().to_owned(), t.version))
+                .unwrap()
         };
         assert_eq!(chosen(&both, None), ("/new".to_owned(), V1_0));
         assert_eq!(chosen(&both, Some(V0_3)), ("/old".to_owned(), V0_3));
         let old = card(&[("http://a/old", "JSONRPC", "0.3.0")]);
         assert_eq!(chosen(&old, None), ("/old".to_owned(), V0_3));
         assert_eq!(chosen(&old, Some(V1_0)), ("/old".to_owned(), V1_0));
-        let strange = card(&[("http://a/x", "JSONRPC", "7.1"), ("http://a/y", "JSONRPC", "")]);
+        let strange = card(&[
+            ("http://a/x", "JSONRPC", "7.1"),
+            ("http://a/y", "JSONRPC", ""),
+        ]);
         assert_eq!(chosen(&strange, Some(V0_3)).0, "/x");
         let error = choose(&strange, None).unwrap_err().to_string();
         assert!(error.contains("JSONRPC 7.1"), "{error}");

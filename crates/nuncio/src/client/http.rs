@@ -18,7 +18,7 @@ use hyper_util::{
     client::legacy::{Client, Error, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use std::{error::Error as _, io, sync::OnceLock, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// A peer that is gone without a word is noticed after about a minute and a half.
@@ -36,7 +36,10 @@ pub(crate) struct Http {
 impl Http {
     /// No connection yet.
     pub(crate) fn new() -> Self {
-        Self { plain: client(connector()), tls: OnceLock::new() }
+        Self {
+            plain: client(connector()),
+            tls: OnceLock::new(),
+        }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -48,7 +51,10 @@ impl Http {
         &self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        request.headers_mut().entry(header::USER_AGENT).or_insert(USER_AGENT);
+        request
+            .headers_mut()
+            .entry(header::USER_AGENT)
+            .or_insert(USER_AGENT);
         let address = request.uri().clone();
         let answer = if address.scheme_str() == Some("https") {
             self.tls()?.request(request).await
@@ -64,7 +70,9 @@ impl Http {
             // Another task may have been faster; then its client is as good.
             let _ = self.tls.set(client(made));
         }
-        self.tls.get().ok_or_else(|| ClientError::Usage("no TLS".into()))
+        self.tls
+            .get()
+            .ok_or_else(|| ClientError::Usage("no TLS".into()))
     }
 }
 
@@ -99,7 +107,10 @@ fn tls() -> io::Result<HttpsConnector<HttpConnector>> {
 fn explain(address: &Uri, error: &Error) -> ClientError {
     let reason = root(error);
     if error.is_connect() {
-        ClientError::Unreachable { address: server_of(address), reason }
+        ClientError::Unreachable {
+            address: server_of(address),
+            reason,
+        }
     } else {
         ClientError::Broken(reason)
     }
@@ -107,15 +118,22 @@ fn explain(address: &Uri, error: &Error) -> ClientError {
 
 /// The innermost cause, which is the one that says something.
 fn root(error: &dyn std::error::Error) -> String {
-    let mut causes = std::iter::successors(error.source(), |error| error.source());
-    let innermost = causes.by_ref().last();
-    innermost.map_or_else(|| error.to_string(), ToString::to_string)
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
 }
 
 /// Scheme, host and port.
 pub(crate) fn server_of(address: &Uri) -> String {
     let scheme = address.scheme_str().unwrap_or("http");
-    format!("{scheme}://{}", address.authority().map_or("", |authority| authority.as_str()))
+    format!(
+        "{scheme}://{}",
+        address
+            .authority()
+            .map_or("", |authority| authority.as_str())
+    )
 }
 
 /// Reads a body whole.
@@ -125,9 +143,9 @@ pub(crate) fn server_of(address: &Uri) -> String {
 pub(crate) async fn read(body: Incoming, limit: usize) -> Result<Bytes, ClientError> {
     match Limited::new(body, limit).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(ClientError::Broken(format!("it is larger than {limit} bytes")))
-        }
+        Err(error) if error.is::<LengthLimitError>() => Err(ClientError::Broken(format!(
+            "it is larger than {limit} bytes"
+        ))),
         Err(error) => Err(ClientError::Broken(root(error.as_ref()))),
     }
 }
@@ -135,6 +153,12 @@ pub(crate) async fn read(body: Incoming, limit: usize) -> Result<Bytes, ClientEr
 /// An answer's media type, without parameters and in lower case.
 pub(crate) fn media_type<B>(response: &Response<B>) -> String {
     let value = response.headers().get(header::CONTENT_TYPE);
-    let text = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let text = value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    text.split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }

@@ -19,12 +19,11 @@ mod sse;
 mod stream;
 pub(crate) mod text;
 
-pub(crate) use connect::{ConnectArgs, Connection, Protocol};
-pub(crate) use credentials::{is_loopback, same_server};
+pub(crate) use connect::{ConnectArgs, Protocol};
 pub(crate) use discover::Target;
 pub(crate) use error::ClientError;
 pub(crate) use http::{media_type, read as read_body};
-pub(crate) use stream::{EventStream, Streamed};
+pub(crate) use stream::{EventStream, Streamed, first_event};
 
 use ::http::{HeaderValue, Request as HttpRequest, Response as HttpResponse, header};
 use credentials::{Credentials, KeyPlace};
@@ -32,7 +31,7 @@ use http::Http;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use nuncio_core::{
-    GetTask, Operation, ProtocolVersion, Request, Response, TaskId,
+    GetTask, ProtocolVersion, Request, Response, TaskId,
     wire::{self, jsonrpc},
 };
 use serde::Deserialize;
@@ -106,13 +105,27 @@ impl Client {
         let (id, response) = self.post(name, request, last_event).await?;
         let address = self.target.url.to_string();
         if response.status().is_success() && media_type(&response) == "text/event-stream" {
-            return Ok(EventStream::new(response.into_body(), self.version(), id, address));
+            return Ok(EventStream::new(
+                response.into_body(),
+                self.version(),
+                id,
+                address,
+            ));
         }
         // No stream: an error, or all there is to say in one answer.
         let (result, raw) = self.read(id, response).await?;
-        let event = wire::decode_event(self.version(), result)
-            .map_err(|error| self.unreadable(&error))?;
-        Ok(EventStream::of(Streamed { event, raw, id: None }, self.version(), id, address))
+        let event =
+            wire::decode_event(self.version(), result).map_err(|error| self.unreadable(&error))?;
+        Ok(EventStream::of(
+            Streamed {
+                event,
+                raw,
+                id: None,
+            },
+            self.version(),
+            id,
+            address,
+        ))
     }
 
     /// A task as it stands.
@@ -124,7 +137,10 @@ impl Client {
         id: &TaskId,
         history_length: Option<u32>,
     ) -> Result<(nuncio_core::Task, String), ClientError> {
-        let request = Request::GetTask(GetTask { id: id.clone(), history_length });
+        let request = Request::GetTask(GetTask {
+            id: id.clone(),
+            history_length,
+        });
         let answer = self.call(&request).await?;
         match answer.response {
             Response::Task(task) => Ok((task, answer.raw)),
@@ -154,7 +170,10 @@ impl Client {
         let version = HeaderValue::from_static(self.version().as_str());
         let headers = post.headers_mut();
         headers.insert(ProtocolVersion::HEADER, version);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(header::ACCEPT, accept);
         if let Some(Ok(last)) = last_event.map(HeaderValue::from_str) {
@@ -167,7 +186,9 @@ impl Client {
     /// A request's parameters, with the tenant that the card names.
     fn params(&self, request: &Request) -> Vec<u8> {
         let params = wire::encode_request(self.version(), request);
-        let Some(tenant) = &self.target.tenant else { return params };
+        let Some(tenant) = &self.target.tenant else {
+            return params;
+        };
         let mut all = format!(r#"{{"tenant":{}"#, Value::from(tenant.as_str())).into_bytes();
         let members = params.get(1..).unwrap_or(b"}");
         if members != b"}" {
@@ -201,7 +222,10 @@ impl Client {
     }
 
     fn not_a2a(&self, reason: &str) -> ClientError {
-        ClientError::NotA2a { address: self.target.url.to_string(), reason: reason.to_owned() }
+        ClientError::NotA2a {
+            address: self.target.url.to_string(),
+            reason: reason.to_owned(),
+        }
     }
 }
 
@@ -213,8 +237,10 @@ fn read_reply(address: &str, id: i64, body: &[u8]) -> Result<(Value, String), Cl
         result: Option<&'a RawValue>,
     }
 
-    let not_a2a =
-        |reason: String| ClientError::NotA2a { address: address.to_owned(), reason };
+    let not_a2a = |reason: String| ClientError::NotA2a {
+        address: address.to_owned(),
+        reason,
+    };
     let reply: Value = serde_json::from_slice(body)
         .map_err(|error| not_a2a(format!("the answer is no JSON: {error}")))?;
     let named = reply.get("id").cloned();
@@ -222,10 +248,14 @@ fn read_reply(address: &str, id: i64, body: &[u8]) -> Result<(Value, String), Cl
         .map_err(|error| ClientError::unreadable(address, &error))??;
     if named != Some(Value::from(id)) {
         let named = named.unwrap_or_default();
-        return Err(not_a2a(format!("it answered request {named} where {id} was asked")));
+        return Err(not_a2a(format!(
+            "it answered request {named} where {id} was asked"
+        )));
     }
     let raw: Option<AsItCame<'_>> = serde_json::from_slice(body).ok();
-    let raw = raw.and_then(|reply| reply.result).map_or("null", RawValue::get);
+    let raw = raw
+        .and_then(|reply| reply.result)
+        .map_or("null", RawValue::get);
     // Strings in JSON hold no raw line break: what is replaced is layout.
     Ok((result, raw.replace(['\n', '\r'], " ")))
 }
@@ -238,7 +268,9 @@ pub(crate) async fn within<T>(
     time: Duration,
     operation: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
-    tokio::time::timeout(time, operation).await.unwrap_or(Err(ClientError::TimedOut(time)))
+    tokio::time::timeout(time, operation)
+        .await
+        .unwrap_or(Err(ClientError::TimedOut(time)))
 }
 
 #[cfg(test)]
@@ -262,9 +294,18 @@ mod tests {
     fn errors_and_nonsense_are_told_apart() {
         let error = reply(r#"{"id":null,"error":{"code":-32001,"message":"Task not found"}}"#);
         assert!(matches!(error, Err(ClientError::Remote(e)) if e.code == -32001));
-        for nonsense in ["<html>", "[]", "{}", r#"{"id":8,"result":1}"#, r#"{"result":1}"#] {
+        for nonsense in [
+            "<html>",
+            "[]",
+            "{}",
+            r#"{"id":8,"result":1}"#,
+            r#"{"result":1}"#,
+        ] {
             let error = reply(nonsense).unwrap_err();
-            assert!(matches!(error, ClientError::NotA2a { .. }), "{nonsense}: {error}");
+            assert!(
+                matches!(error, ClientError::NotA2a { .. }),
+                "{nonsense}: {error}"
+            );
         }
     }
 }

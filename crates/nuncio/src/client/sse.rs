@@ -36,7 +36,14 @@ pub(crate) struct Parser {
 impl Parser {
     /// Reads events of up to `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, line: Vec::new(), data: None, id: None, after_cr: false, first_line: true }
+        Self {
+            limit,
+            line: Vec::new(),
+            data: None,
+            id: None,
+            after_cr: false,
+            first_line: true,
+        }
     }
 
     /// Takes the next bytes; the events that they complete go to `ready`.
@@ -84,7 +91,10 @@ impl Parser {
         }
         if line.is_empty() {
             let data = String::from_utf8_lossy(&self.data.take()?).into_owned();
-            return Some(SseEvent { id: self.id.clone(), data });
+            return Some(SseEvent {
+                id: self.id.clone(),
+                data,
+            });
         }
         let colon = line.iter().position(|b| *b == b':');
         let (name, value) = line.split_at(colon.unwrap_or(line.len()));
@@ -114,7 +124,10 @@ mod tests {
     use super::*;
 
     fn event(id: Option<&str>, data: &str) -> SseEvent {
-        SseEvent { id: id.map(str::to_owned), data: data.to_owned() }
+        SseEvent {
+            id: id.map(str::to_owned),
+            data: data.to_owned(),
+        }
     }
 
     fn read(pieces: &[&[u8]]) -> Vec<SseEvent> {
@@ -146,13 +159,20 @@ mod tests {
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(read(&single), expected());
         for cut in 0..bytes.len() {
-            assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), expected(), "cut at {cut}");
+            assert_eq!(
+                read(&[&bytes[..cut], &bytes[cut..]]),
+                expected(),
+                "cut at {cut}"
+            );
         }
     }
 
     #[test]
     fn an_id_with_a_nul_is_ignored() {
-        assert_eq!(read(&[b"id: 1\nid: 2\0\ndata: x\n\n"]), [event(Some("1"), "x")]);
+        assert_eq!(
+            read(&[b"id: 1\nid: 2\0\ndata: x\n\n"]),
+            [event(Some("1"), "x")]
+        );
     }
 
     #[test]
@@ -160,13 +180,18 @@ mod tests {
         let mut ready = VecDeque::new();
         let mut parser = Parser::new(16);
         for _ in 0..100 {
-            parser.push(b": a comment\ndata: 0123456789\n\n", &mut ready).unwrap();
+            parser
+                .push(b": a comment\ndata: 0123456789\n\n", &mut ready)
+                .unwrap();
         }
         assert_eq!(ready.len(), 100);
         // One endless line, and many lines of one event.
         assert_eq!(parser.push(&[b'x'; 17], &mut ready), Err(Oversized(16)));
         let mut parser = Parser::new(16);
         parser.push(b"data: 012345\n", &mut ready).unwrap();
-        assert_eq!(parser.push(b"data: 012345\n", &mut ready), Err(Oversized(16)));
+        assert_eq!(
+            parser.push(b"data: 012345\n", &mut ready),
+            Err(Oversized(16))
+        );
     }
 }

@@ -42,7 +42,15 @@ impl EventStream {
         address: String,
     ) -> Self {
         let (ready, parser) = (VecDeque::new(), Parser::new(MAX_ANSWER_BYTES));
-        Self { body: Some(body), parser, ready, whole: None, version, request, address }
+        Self {
+            body: Some(body),
+            parser,
+            ready,
+            whole: None,
+            version,
+            request,
+            address,
+        }
     }
 
     /// One event, which is all there is.
@@ -53,7 +61,15 @@ impl EventStream {
         address: String,
     ) -> Self {
         let (ready, parser) = (VecDeque::new(), Parser::new(0));
-        Self { body: None, parser, ready, whole: Some(event), version, request, address }
+        Self {
+            body: None,
+            parser,
+            ready,
+            whole: Some(event),
+            version,
+            request,
+            address,
+        }
     }
 
     /// The next event; `None` at the end of the stream.
@@ -72,7 +88,9 @@ impl EventStream {
                     return self.decode(event).map(Some);
                 }
             }
-            let Some(body) = &mut self.body else { return Ok(None) };
+            let Some(body) = &mut self.body else {
+                return Ok(None);
+            };
             match body.frame().await {
                 None => self.body = None,
                 Some(Ok(frame)) => {
@@ -99,4 +117,31 @@ impl EventStream {
             .map_err(|error| ClientError::unreadable(&self.address, &error))?;
         Ok(Streamed { event, raw, id })
     }
+}
+
+/// The data of the first event in a body; `None` where it ends without one.
+///
+/// # Errors
+/// Where it breaks, or is larger than `limit`.
+pub(crate) async fn first_event(
+    mut body: Incoming,
+    limit: usize,
+) -> Result<Option<String>, ClientError> {
+    let mut parser = Parser::new(limit);
+    let mut ready = VecDeque::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ClientError::Broken(error.to_string()))?;
+        if let Some(bytes) = frame.data_ref() {
+            let taken = parser.push(bytes, &mut ready);
+            taken.map_err(|error| ClientError::Broken(error.to_string()))?;
+        }
+        let data = ready
+            .drain(..)
+            .map(|event| event.data)
+            .find(|data| !data.is_empty());
+        if data.is_some() {
+            return Ok(data);
+        }
+    }
+    Ok(None)
 }

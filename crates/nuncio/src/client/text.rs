@@ -6,16 +6,30 @@
 
 /// Text with nothing in it that steers a terminal. Line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || c == '\t' { c } else { harmless(c) }).collect()
+    text.chars()
+        .map(|c| {
+            if c == '\n' || c == '\t' {
+                c
+            } else {
+                harmless(c)
+            }
+        })
+        .collect()
 }
 
 /// The same in one line.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_whitespace() { ' ' } else { harmless(c) }).collect()
+    text.chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { harmless(c) })
+        .collect()
 }
 
 fn harmless(c: char) -> char {
-    if c.is_control() || is_bidi_control(c) { char::REPLACEMENT_CHARACTER } else { c }
+    if c.is_control() || is_bidi_control(c) {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        c
+    }
 }
 
 /// Whether a character changes the direction of what is read.
@@ -29,7 +43,10 @@ mod tests {
 
     #[test]
     fn escapes_are_taken_out() {
-        assert_eq!(plain("a\u{1b}]0;x\u{7}b\n\tc\r"), "a\u{fffd}]0;x\u{fffd}b\n\tc\u{fffd}");
+        assert_eq!(
+            plain("a\u{1b}]0;x\u{7}b\n\tc\r"),
+            "a\u{fffd}]0;x\u{fffd}b\n\tc\u{fffd}"
+        );
         assert_eq!(one_line("a\nb\u{9b}1m\u{202e}"), "a b\u{fffd}1m\u{fffd}");
     }
 }

@@ -23,11 +23,20 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), CommandError> {
     }
     let mut options = OpenOptions::new();
     options.write(true);
-    if args.force { options.create(true).truncate(true) } else { options.create_new(true) };
-    let written = options.open(path).and_then(|mut file| file.write_all(REFERENCE.as_bytes()));
+    if args.force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(REFERENCE.as_bytes()));
     match written {
         Ok(()) => {
-            println!("wrote {}: edit it, then nuncio serve --config {0}", path.display());
+            println!(
+                "wrote {}: edit it, then nuncio serve --config {0}",
+                path.display()
+            );
             Ok(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

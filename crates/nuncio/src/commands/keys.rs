@@ -38,7 +38,10 @@ enum KeysCommand {
 
 /// Does what is asked.
 pub(crate) fn run(args: &KeysArgs) -> Result<(), CommandError> {
-    let flags = Overrides { data: args.data.clone(), ..Overrides::default() };
+    let flags = Overrides {
+        data: args.data.clone(),
+        ..Overrides::default()
+    };
     let path = Config::load(args.config.as_deref(), &flags)?.keys();
     let failed = |error: std::io::Error| CommandError::usage(error.to_string());
     match &args.command {

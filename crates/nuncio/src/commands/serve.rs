@@ -63,9 +63,16 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     /// The configuration with these arguments laid over it.
     pub(crate) fn config(&self) -> Result<Config, CommandError> {
-        let agent = self.agent.or(self.exec.is_some().then_some(AgentKind::Exec));
-        let exec = ExecOverrides { command: self.exec.clone(), json: self.json.then_some(true) };
-        let auth = AuthOverrides { dangerously_serve_everybody: true };
+        let agent = self
+            .agent
+            .or(self.exec.is_some().then_some(AgentKind::Exec));
+        let exec = ExecOverrides {
+            command: self.exec.clone(),
+            json: self.json.then_some(true),
+        };
+        let auth = AuthOverrides {
+            dangerously_serve_everybody: true,
+        };
         let flags = Overrides {
             listen: self.listen,
             base_url: self.base_url.clone(),
@@ -121,15 +128,16 @@ async fn serve(config: Config) -> Result<(), CommandError> {
         server = server.dangerously_serve_everybody();
     }
     let ready = || announce(&config, address, &stored_in, &described, anonymous);
-    server.serve_on(listener, ready, stop_signal()?).await.map_err(|error| {
-        match error.kind() {
+    server
+        .serve_on(listener, ready, stop_signal()?)
+        .await
+        .map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => CommandError::usage(format!(
                 "{error}. Make a key with nuncio keys add NAME, or say \
                  --dangerously-serve-everybody"
             )),
             _ => failed(error),
-        }
-    })
+        })
 }
 
 fn failed(error: io::Error) -> CommandError {
@@ -139,7 +147,9 @@ fn failed(error: io::Error) -> CommandError {
 fn start_log(config: &Config) -> Result<(), CommandError> {
     let filter = EnvFilter::try_new(&config.log.filter)
         .map_err(|error| CommandError::usage(format!("log.filter is wrong: {error}")))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
     match config.log.format {
         LogFormat::Text => lines.with_ansi(false).init(),
         LogFormat::Json => lines.json().init(),
@@ -154,10 +164,16 @@ fn open_store(config: &Config) -> Result<(Arc<dyn Store>, String), CommandError>
             Ok((Arc::new(MemoryStore::new()), text))
         }
         StoreKind::Sqlite(path) => {
-            let options = SqliteOptions { synchronous: config.synchronous(), ..Default::default() };
+            let options = SqliteOptions {
+                synchronous: config.synchronous(),
+                ..Default::default()
+            };
             let store = SqliteStore::open(&path, &options)
                 .map_err(|error| CommandError::usage(error.to_string()))?;
-            Ok((Arc::new(store), format!("tasks are kept in {}", path.display())))
+            Ok((
+                Arc::new(store),
+                format!("tasks are kept in {}", path.display()),
+            ))
         }
     }
 }
@@ -173,7 +189,10 @@ fn auth(config: &Config) -> Result<Auth, CommandError> {
         return Ok(Auth::Anonymous);
     }
     let header = config.auth.key_header.parse().map_err(|_| {
-        let text = format!("auth.key_header {:?} is no header name", config.auth.key_header);
+        let text = format!(
+            "auth.key_header {:?} is no header name",
+            config.auth.key_header
+        );
         CommandError::usage(text)
     })?;
     Ok(Auth::api_keys(ApiKeys::new(keys).in_header(header)))
@@ -181,9 +200,17 @@ fn auth(config: &Config) -> Result<Auth, CommandError> {
 
 fn agent(config: &Config) -> (Arc<dyn Agent>, AgentCard, String) {
     let (agent, mut card, described): (Arc<dyn Agent>, _, _) = match config.agent {
-        AgentKind::Echo => (Arc::new(agents::Echo), agents::Echo::card(), "echo".to_owned()),
+        AgentKind::Echo => (
+            Arc::new(agents::Echo),
+            agents::Echo::card(),
+            "echo".to_owned(),
+        ),
         AgentKind::Tck => (Arc::new(agents::Tck), agents::Tck::card(), "tck".to_owned()),
-        AgentKind::Bench => (Arc::new(agents::Bench), agents::Bench::card(), "bench".to_owned()),
+        AgentKind::Bench => (
+            Arc::new(agents::Bench),
+            agents::Bench::card(),
+            "bench".to_owned(),
+        ),
         AgentKind::Exec => {
             let exec = agents::Exec::new(
                 config.exec.command.clone(),
@@ -193,7 +220,11 @@ fn agent(config: &Config) -> (Arc<dyn Agent>, AgentCard, String) {
                 },
             );
             let card = exec.card();
-            (Arc::new(exec), card, format!("exec {}", config.exec.command.join(" ")))
+            (
+                Arc::new(exec),
+                card,
+                format!("exec {}", config.exec.command.join(" ")),
+            )
         }
     };
     let section = &config.card;
@@ -208,9 +239,10 @@ fn agent(config: &Config) -> (Arc<dyn Agent>, AgentCard, String) {
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     card.documentation_url = given(&section.documentation_url).or(card.documentation_url);
     card.icon_url = given(&section.icon_url).or(card.icon_url);
-    if let (Some(organization), Some(url)) =
-        (given(&section.provider_organization), given(&section.provider_url))
-    {
+    if let (Some(organization), Some(url)) = (
+        given(&section.provider_organization),
+        given(&section.provider_url),
+    ) {
         card.provider = Some(AgentProvider { organization, url });
     }
     (agent, card, described)
@@ -229,7 +261,10 @@ fn announce(
     writeln!(out, "agent: {agent}")?;
     writeln!(out, "{stored_in}")?;
     let key = if anonymous {
-        writeln!(out, "anybody who reaches it is let in; nuncio keys add NAME changes that")?;
+        writeln!(
+            out,
+            "anybody who reaches it is let in; nuncio keys add NAME changes that"
+        )?;
         ""
     } else {
         writeln!(out, "callers need an API key ({})", config.keys().display())?;

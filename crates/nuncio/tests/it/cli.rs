@@ -5,7 +5,11 @@ use serde_json::json;
 use std::{path::Path, process::Output};
 
 fn run(args: &[&str], data: &Path) -> Output {
-    nuncio().args(args).env("NUNCIO_DATA", data).output().expect("nuncio runs")
+    nuncio()
+        .args(args)
+        .env("NUNCIO_DATA", data)
+        .output()
+        .expect("nuncio runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -16,12 +20,22 @@ fn text(bytes: &[u8]) -> String {
 fn serve_says_where_it_is_and_a_curl_line_that_works() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
-    let line = server.greeting.iter().find_map(|l| l.strip_prefix("try: ")).expect("a try line");
-    let output = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
+    let line = server
+        .greeting
+        .iter()
+        .find_map(|l| l.strip_prefix("try: "))
+        .expect("a try line");
+    let output = std::process::Command::new("sh")
+        .args(["-c", line])
+        .output()
+        .unwrap();
     let reply: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(reply["result"]["status"]["state"], "completed");
     assert_eq!(reply["result"]["artifacts"][0]["parts"][0]["text"], "hello");
-    assert!(server.greeting.iter().any(|l| l.contains("nuncio.db")), "says where it stores");
+    assert!(
+        server.greeting.iter().any(|l| l.contains("nuncio.db")),
+        "says where it stores"
+    );
     assert_eq!(server.terminate(), Some(0));
 }
 
@@ -29,10 +43,16 @@ fn serve_says_where_it_is_and_a_curl_line_that_works() {
 fn tasks_survive_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
-    let reply = server.client().call("message/send", &message("one two")).unwrap();
+    let reply = server
+        .client()
+        .call("message/send", &message("one two"))
+        .unwrap();
     assert_eq!(server.terminate(), Some(0));
     let server = Server::start(data.path(), &[]);
-    let again = server.client().call("tasks/get", &json!({"id": reply["result"]["id"]})).unwrap();
+    let again = server
+        .client()
+        .call("tasks/get", &json!({"id": reply["result"]["id"]}))
+        .unwrap();
     assert_eq!(again["result"], reply["result"]);
 }
 
@@ -50,13 +70,18 @@ fn a_second_process_on_the_same_data_is_refused() {
 #[test]
 fn everybody_is_not_served_beyond_loopback_unless_told_to() {
     let data = tempfile::tempdir().unwrap();
-    let refused = run(&["serve", "--listen", "0.0.0.0:0", "--store", "memory"], data.path());
+    let refused = run(
+        &["serve", "--listen", "0.0.0.0:0", "--store", "memory"],
+        data.path(),
+    );
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--dangerously-serve-everybody"));
     assert!(refused.stdout.is_empty());
     let mut command = nuncio();
     command.args(["serve", "--listen", "0.0.0.0:0", "--store", "memory"]);
-    command.arg("--dangerously-serve-everybody").env("NUNCIO_DATA", data.path());
+    command
+        .arg("--dangerously-serve-everybody")
+        .env("NUNCIO_DATA", data.path());
     drop(Server::spawn(command));
 }
 
@@ -85,7 +110,10 @@ fn keys_let_in_and_keep_apart() {
     assert_eq!(get(&as_who(&alice))["result"]["id"], params["id"]);
     assert_eq!(get(&as_who(&bob))["error"]["code"], -32001);
     assert_eq!(get(&as_who("nuncio_wrong"))["error"]["code"], -32600);
-    assert_eq!(get(&nobody.with_header("X-API-Key", &alice))["result"]["id"], params["id"]);
+    assert_eq!(
+        get(&nobody.with_header("X-API-Key", &alice))["result"]["id"],
+        params["id"]
+    );
 }
 
 #[test]
@@ -110,11 +138,18 @@ fn the_configuration_is_written_checked_and_refused() {
 fn an_echo_comes_a_word_a_chunk() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--store", "memory"]);
-    let frames = server.client().frames("message/stream", &message("one  two three")).unwrap();
+    let frames = server
+        .client()
+        .frames("message/stream", &message("one  two three"))
+        .unwrap();
     let chunks: Vec<_> = frames
         .iter()
         .filter(|frame| frame.result["kind"] == "artifact-update")
-        .map(|frame| frame.result["artifact"]["parts"][0]["text"].as_str().unwrap())
+        .map(|frame| {
+            frame.result["artifact"]["parts"][0]["text"]
+                .as_str()
+                .unwrap()
+        })
         .collect();
     assert_eq!(chunks.len(), 3);
     assert_eq!(chunks.concat(), "one  two three");

@@ -3,11 +3,7 @@
 
 use crate::harness::{Client, Frame, Server, message};
 use serde_json::{Value, json};
-use std::{
-    collections::HashMap,
-    sync::Mutex,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 const ROUNDS: u64 = 8;
 
@@ -66,7 +62,12 @@ fn stream(client: &Client, to: &Mutex<Acknowledged>) -> std::io::Result<()> {
             _ => frame.result["taskId"].as_str(),
         };
         let id = task.get_or_insert_with(|| id.expect("a frame names its task").to_owned());
-        to.lock().unwrap().streamed.entry(id.clone()).or_default().push(frame);
+        to.lock()
+            .unwrap()
+            .streamed
+            .entry(id.clone())
+            .or_default()
+            .push(frame);
         true
     })
 }
@@ -84,7 +85,9 @@ fn cancel(client: &Client, to: &Mutex<Acknowledged>) -> std::io::Result<()> {
 
 fn verify(client: &Client, acknowledged: &Acknowledged) {
     for task in &acknowledged.sent {
-        let reply = client.call("tasks/get", &json!({"id": task["id"]})).unwrap();
+        let reply = client
+            .call("tasks/get", &json!({"id": task["id"]}))
+            .unwrap();
         assert_eq!(&reply["result"], task);
     }
     for id in &acknowledged.canceled {
@@ -102,7 +105,11 @@ fn verify_stream(client: &Client, id: &str, seen: &[Frame]) {
     let resume = |after: u64| {
         let client = client.with_header("Last-Event-ID", &after.to_string());
         let mut frames = client.frames("tasks/resubscribe", &params).unwrap();
-        assert_eq!(frames[0].id, Some(after), "the snapshot is as of the last event");
+        assert_eq!(
+            frames[0].id,
+            Some(after),
+            "the snapshot is as of the last event"
+        );
         assert_eq!(frames[0].result["kind"], "task");
         frames.remove(0);
         frames
@@ -124,7 +131,9 @@ fn verify_all_rest(client: &Client) {
     let mut token = String::new();
     let mut cut_off = 0;
     loop {
-        let page = client.call("tasks/list", &json!({"pageSize": 100, "pageToken": token})).unwrap();
+        let page = client
+            .call("tasks/list", &json!({"pageSize": 100, "pageToken": token}))
+            .unwrap();
         for task in page["result"]["tasks"].as_array().unwrap() {
             let state = task["status"]["state"].as_str().unwrap();
             match state {
@@ -132,12 +141,18 @@ fn verify_all_rest(client: &Client) {
                 "failed" => {
                     cut_off += 1;
                     let reason = &task["status"]["message"]["parts"][0]["text"];
-                    assert!(reason.as_str().is_some_and(|r| r.contains("stopped")), "{task}");
+                    assert!(
+                        reason.as_str().is_some_and(|r| r.contains("stopped")),
+                        "{task}"
+                    );
                 }
                 _ => panic!("a task is stuck: {task}"),
             }
         }
-        token = page["result"]["nextPageToken"].as_str().unwrap_or_default().to_owned();
+        token = page["result"]["nextPageToken"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if token.is_empty() {
             break;
         }

@@ -33,15 +33,24 @@ impl Server {
     /// Serves with a data folder and further arguments, on a free port.
     pub(crate) fn start(data: &Path, args: &[&str]) -> Self {
         let mut command = nuncio();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(args);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .args(args);
         Self::spawn(command)
     }
 
     /// Starts a command that serves and waits until it listens.
     pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("nuncio starts");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("nuncio starts");
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        let first = lines.next().expect("nuncio printed a line").expect("in UTF-8");
+        let first = lines
+            .next()
+            .expect("nuncio printed a line")
+            .expect("in UTF-8");
         let address = first
             .strip_prefix("listening on http://")
             .unwrap_or_else(|| panic!("the first line is {first:?}"))
@@ -55,7 +64,11 @@ impl Server {
                 break;
             }
         }
-        Self { child, address, greeting }
+        Self {
+            child,
+            address,
+            greeting,
+        }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -67,7 +80,10 @@ impl Server {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client { address: self.address.clone(), headers: String::new() }
+        Client {
+            address: self.address.clone(),
+            headers: String::new(),
+        }
     }
 
     /// SIGKILL.
@@ -79,7 +95,10 @@ impl Server {
     /// SIGTERM; says with which code it ended.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        let sent = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .expect("kill runs");
         assert!(sent.success());
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -117,7 +136,10 @@ impl Client {
     /// The same client with one more header on every request.
     pub(crate) fn with_header(&self, name: &str, value: &str) -> Self {
         let headers = format!("{}{name}: {value}\r\n", self.headers);
-        Self { headers, ..self.clone() }
+        Self {
+            headers,
+            ..self.clone()
+        }
     }
 
     fn post(&self, method: &str, params: &Value) -> std::io::Result<BufReader<TcpStream>> {
@@ -183,7 +205,10 @@ impl Client {
                     Value::Null => reply,
                     result => result,
                 };
-                if !each(Frame { id: id.take(), result }) {
+                if !each(Frame {
+                    id: id.take(),
+                    result,
+                }) {
                     return Ok(());
                 }
             }

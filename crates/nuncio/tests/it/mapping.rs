@@ -14,7 +14,11 @@ type Row = BTreeMap<&'static str, String>;
 fn the_page_is_for_this_version() {
     let line = format!("| nuncio | {} |", env!("CARGO_PKG_VERSION"));
     assert!(PAGE.contains(&line), "the page has the line {line}");
-    for name in ["SA2A-PROFILE-v26.9.20", "urn:sa2a:profile:v26.9.20", "SA2A-STRICT-v26.9.20"] {
+    for name in [
+        "SA2A-PROFILE-v26.9.20",
+        "urn:sa2a:profile:v26.9.20",
+        "SA2A-STRICT-v26.9.20",
+    ] {
         assert!(PAGE.contains(name), "the page has {name}");
     }
 }
@@ -30,12 +34,19 @@ fn every_row_is_what_is_observed_under_both_names() {
         let server = Server::start(data.path(), &["--transport", transport]);
         for (version, column) in columns {
             for (operation, outcome) in observe(&server, version) {
-                observed.entry(operation).or_default().insert(column, outcome);
+                observed
+                    .entry(operation)
+                    .or_default()
+                    .insert(column, outcome);
             }
         }
     }
     let page = rows_of_the_page();
-    assert_eq!(page.len(), Operation::ALL.len(), "the page has every operation once");
+    assert_eq!(
+        page.len(),
+        Operation::ALL.len(),
+        "the page has every operation once"
+    );
     for operation in Operation::ALL {
         assert_eq!(
             page.get(&operation),
@@ -51,7 +62,11 @@ fn observe(server: &Server, version: &str) -> Vec<(Operation, String)> {
         .args(["map", &server.url(), "--protocol", version, "--json"])
         .output()
         .expect("nuncio map runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = rows.as_array().expect("an array of rows");
     rows.iter()
@@ -59,14 +74,22 @@ fn observe(server: &Server, version: &str) -> Vec<(Operation, String)> {
             let slash = row["slashName"].as_str().expect("a slash name");
             let operation = Operation::from_rpc_name(slash).expect("an operation");
             assert_eq!(row["pascalName"], operation.pascal_name());
-            assert_eq!(row["slash"], row["pascal"], "both names behave alike: {row}");
-            (operation, row["slash"].as_str().expect("an outcome").to_owned())
+            assert_eq!(
+                row["slash"], row["pascal"],
+                "both names behave alike: {row}"
+            );
+            (
+                operation,
+                row["slash"].as_str().expect("an outcome").to_owned(),
+            )
         })
         .collect()
 }
 
 fn rows_of_the_page() -> BTreeMap<Operation, Row> {
-    let mut lines = PAGE.lines().skip_while(|line| !line.starts_with("| Operation |"));
+    let mut lines = PAGE
+        .lines()
+        .skip_while(|line| !line.starts_with("| Operation |"));
     let header: Vec<&'static str> = cells(lines.next().expect("the table of operations"));
     lines
         .skip(1)
@@ -76,7 +99,12 @@ fn rows_of_the_page() -> BTreeMap<Operation, Row> {
             let operation = Operation::from_rpc_name(row[1].trim_matches('`')).expect("a 0.3 name");
             assert_eq!(row[2].trim_matches('`'), operation.pascal_name());
             let outcomes = header[3..].iter().copied();
-            (operation, outcomes.zip(row[3..].iter().map(|&c| c.to_owned())).collect())
+            (
+                operation,
+                outcomes
+                    .zip(row[3..].iter().map(|&c| c.to_owned()))
+                    .collect(),
+            )
         })
         .collect()
 }

@@ -1,14 +1,12 @@
 //! From the queue to the store, and what was committed to the readers.
 
-use super::{Live, Logged, state::State};
+use super::{
+    Live, Shown,
+    state::{Pending, State},
+};
 use nuncio_core::{LogEvent, Timestamp, wire};
-use nuncio_store::{Append, Appended, Entry, LeaseChange, NewTask, StatusRow, StoreError};
+use nuncio_store::{Append, Appended, Entry, LeaseChange, NewTask, Orphan, StatusRow, StoreError};
 use std::sync::Arc;
-
-/// A batch to the store holds at most so many entries, …
-pub(super) const BATCH_ENTRIES: usize = 512;
-/// … and, but for its last entry, so many bytes.
-pub(super) const BATCH_BYTES: usize = 1 << 20;
 
 struct Batch {
     append: Append,
@@ -17,7 +15,7 @@ struct Batch {
 
 /// What a batch means for the task once it is committed.
 struct Meaning {
-    events: Vec<(LogEvent, Arc<Logged>)>,
+    events: Vec<Pending>,
     settling: Option<u64>,
     create: bool,
     release: bool,
@@ -70,16 +68,7 @@ impl Live {
             state.flushing = false;
             return None;
         }
-        let mut bytes = 0;
-        let mut count = 0;
-        for (_, logged) in state.pending.iter().take(BATCH_ENTRIES) {
-            if bytes > BATCH_BYTES {
-                break;
-            }
-            bytes += logged.body.len();
-            count += 1;
-        }
-        let events: Vec<_> = state.pending.drain(..count).collect();
+        let mut events = state.next_batch();
         let settling = if state.pending.is_empty() {
             state.settling.take()
         } else {
@@ -90,7 +79,7 @@ impl Live {
             ..Append::default()
         };
         let mut terminal = false;
-        for (event, logged) in &events {
+        for Pending { event, logged, key } in &mut events {
             append.entries.push(Entry {
                 seq: logged.seq,
                 body: logged.body.clone(),
@@ -98,12 +87,12 @@ impl Live {
             let status = match event {
                 LogEvent::Created(task) => {
                     append.message_seq = Some(logged.seq);
-                    append.idempotency = state.idempotency.take();
+                    append.idempotency = key.take();
                     &task.status
                 }
                 LogEvent::Message(_) => {
                     append.message_seq = Some(logged.seq);
-                    append.idempotency = state.idempotency.take();
+                    append.idempotency = key.take();
                     continue;
                 }
                 LogEvent::Status(update) => &update.status,
@@ -128,7 +117,7 @@ impl Live {
         // A checkpoint at the end of each turn keeps a task's reads short however long its log;
         // one for each update would make a long stream cost the square of its length.
         append.checkpoint = task.map(|mut task| {
-            for (event, _) in &events {
+            for Pending { event, .. } in &events {
                 // Checked when it was queued; `Created` is the task itself.
                 let _ = task.apply(event);
             }
@@ -157,7 +146,7 @@ impl Live {
         match result {
             Ok(Appended::Committed { fence }) => {
                 state.stored = true;
-                for (event, logged) in events {
+                for Pending { event, logged, .. } in events {
                     if !matches!(event, LogEvent::Created(_)) {
                         // Checked when it was queued.
                         let _ = state.task.apply(&event);
@@ -165,6 +154,9 @@ impl Live {
                     if matches!(event, LogEvent::Status(_)) {
                         state.status_seq = logged.seq;
                         state.status_taken = logged.taken;
+                    }
+                    if logged.shown() == Shown::Final {
+                        state.remember_end(logged.seq, logged.taken);
                     }
                     state.seq = logged.seq;
                     state.remember(logged, &self.shared.limits);
@@ -182,14 +174,20 @@ impl Live {
             }
             Err(error) => {
                 tracing::error!(task = %self.id, %error, "the task's log could not be written");
-                let fence = state.fence.filter(|_| !create);
+                // Of these, somebody else has the task or it needs nobody.
+                let gone = matches!(
+                    error,
+                    StoreError::StaleLease | StoreError::Ended(_) | StoreError::NotFound
+                );
+                let fence = state.fence.filter(|_| !create && !gone);
                 state.lost = Some(error);
                 state.pending.clear();
                 self.shared.forget(self);
-                if let Some(fence) = fence {
-                    self.shared
-                        .leave_behind(self.owner.clone(), self.id.clone(), fence);
-                }
+                self.shared.leave_behind(fence.map(|fence| Orphan {
+                    owner: self.owner.clone(),
+                    task: self.id.clone(),
+                    fence,
+                }));
             }
         }
         drop(state);

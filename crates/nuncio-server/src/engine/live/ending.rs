@@ -102,7 +102,11 @@ impl Live {
             (Ended::Returned(Err(AgentError::Failed(reason))), None) => {
                 (Some(self.status_with(TaskState::Failed, reason)), None)
             }
-            (Ended::Returned(Err(AgentError::TurnOver)), None) => (None, None),
+            // Nobody has ended the turn but the agent itself.
+            (Ended::Returned(Err(AgentError::TurnOver)), None) => (
+                Some(self.fault_status(&Fault::NoAnswer)),
+                Some(Fault::NoAnswer),
+            ),
             (Ended::Panicked, None) => (
                 Some(self.status_with(TaskState::Failed, "The agent crashed.")),
                 None,
@@ -117,8 +121,8 @@ impl Live {
         };
         let Some(event) = event else { return fault };
         if state.outline.state().is_terminal() {
-            // The agent reported the end itself; what it returned adds nothing.
-            return fault;
+            // The agent reported the end itself; what it did after that changes nothing.
+            return None;
         }
         self.birth(state);
         match state.push(event) {

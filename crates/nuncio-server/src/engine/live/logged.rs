@@ -29,30 +29,51 @@ pub(crate) enum Shown {
     Final,
 }
 
+impl Shown {
+    fn of(event: &LogEvent) -> Self {
+        match event {
+            LogEvent::Created(_) => Self::Created,
+            LogEvent::Message(_) => Self::No,
+            LogEvent::Status(update) if update.status.state.is_final() => Self::Final,
+            LogEvent::Status(_) | LogEvent::Artifact(_) => Self::Update,
+        }
+    }
+}
+
 impl Logged {
     pub(super) fn of(seq: u64, taken: u64, event: &LogEvent) -> Self {
-        let shown = match event {
-            LogEvent::Created(_) => Shown::Created,
-            LogEvent::Message(_) => Shown::No,
-            LogEvent::Status(update) if update.status.state.is_final() => Shown::Final,
-            LogEvent::Status(_) | LogEvent::Artifact(_) => Shown::Update,
-        };
-        let body = Bytes::from(wire::stored::encode_event(event));
         Self {
+            seq,
+            taken,
+            body: Bytes::from(wire::stored::encode_event(event)),
+            shown: Shown::of(event),
+            v03: OnceLock::new(),
+        }
+    }
+
+    /// An entry read back from the store. `taken` is asked only for one that ends a turn.
+    pub(super) fn from_entry(
+        entry: Entry,
+        taken: impl FnOnce(u64) -> u64,
+    ) -> Result<Self, StoreError> {
+        let Entry { seq, body } = entry;
+        // Most of a long log is chunks of artifacts, which need not be decoded to be known.
+        let shown = if body.starts_with(br#"{"artifactUpdate":"#) {
+            Shown::Update
+        } else {
+            Shown::of(&decode(&body)?)
+        };
+        let taken = if shown == Shown::Final {
+            taken(seq)
+        } else {
+            u64::MAX
+        };
+        Ok(Self {
             seq,
             taken,
             body,
             shown,
             v03: OnceLock::new(),
-        }
-    }
-
-    /// An entry read back from the store.
-    pub(crate) fn from_entry(entry: Entry) -> Result<Self, StoreError> {
-        let event = decode(&entry.body)?;
-        Ok(Self {
-            body: entry.body,
-            ..Self::of(entry.seq, u64::MAX, &event)
         })
     }
 

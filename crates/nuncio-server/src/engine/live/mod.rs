@@ -23,8 +23,11 @@ pub(crate) use logged::{Logged, Shown, decode};
 
 use super::{fold::fold, shared::Shared};
 use crate::turn;
-use nuncio_core::{ContextId, Fault, LogEvent, Message, Owner, Part, Task, TaskId, TaskState};
-use nuncio_store::{Fence, IdempotencyKey, IdempotencyRecord, StoreError, StoredTask};
+use nuncio_core::{
+    ContextId, Fault, LogEvent, Message, Metadata, Owner, Part, StatusUpdate, Task, TaskId,
+    TaskState,
+};
+use nuncio_store::{Entry, Fence, IdempotencyKey, IdempotencyRecord, StoreError, StoredTask};
 use parking_lot::Mutex;
 use state::State;
 use std::{pin::pin, sync::Arc};
@@ -50,8 +53,8 @@ pub(crate) enum Birth {
     Stored,
     /// It is not to exist: the idempotency key stands for another one.
     Duplicate(IdempotencyRecord),
-    /// The turn ended without a task.
-    Reply,
+    /// The turn ended without a task, with this message.
+    Reply(Arc<Message>),
     /// The store failed.
     Lost(StoreError),
 }
@@ -156,9 +159,19 @@ impl Live {
         (state.task.clone(), state.seq)
     }
 
+    /// The number of the newest committed entry.
+    pub(crate) fn seq(&self) -> u64 {
+        self.state.lock().seq
+    }
+
     /// Whether the task has ended, as committed.
     pub(crate) fn has_ended(&self) -> bool {
         self.state.lock().task.status.state.is_terminal()
+    }
+
+    /// Whether a turn is at work on the task.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.state.lock().turn.is_some()
     }
 
     pub(crate) fn status_event(&self, state: TaskState, message: Option<Message>) -> LogEvent {
@@ -199,7 +212,7 @@ impl Live {
             } else if state.stored {
                 Some(Birth::Stored)
             } else {
-                state.reply.is_some().then_some(Birth::Reply)
+                state.reply.clone().map(Birth::Reply)
             }
         })
         .await
@@ -249,6 +262,28 @@ impl Live {
                 .cloned()
                 .collect(),
         ))
+    }
+
+    /// An entry read back from the store.
+    pub(crate) fn stored(&self, entry: Entry) -> Result<Logged, StoreError> {
+        Logged::from_entry(entry, |seq| self.state.lock().taken_by(seq))
+    }
+
+    /// The entry that ended the task, where it comes right after `after`: made anew out of the
+    /// task, for a log that was pruned.
+    pub(crate) fn end_after(&self, after: u64) -> Option<Logged> {
+        let state = self.state.lock();
+        let status = &state.task.status;
+        if !status.state.is_terminal() || state.seq != after + 1 {
+            return None;
+        }
+        let update = StatusUpdate {
+            task_id: self.id.clone(),
+            context_id: self.context_id.clone(),
+            status: status.clone(),
+            metadata: Metadata::new(),
+        };
+        Some(Logged::of(state.seq, u64::MAX, &LogEvent::Status(update)))
     }
 
     /// Waits for what a follower that has read up to `after` should do next.

@@ -1,7 +1,7 @@
 //! What is said of a task on its way into the log: by users, and by the agent in its turn.
 
 use super::{Live, state::State};
-use crate::{agent::AgentError, turn::TurnRequest};
+use crate::{agent::AgentError, engine::EngineError, turn::TurnRequest};
 use futures_util::stream::AbortHandle;
 use nuncio_core::{Fault, LogEvent};
 use nuncio_store::IdempotencyKey;
@@ -16,27 +16,38 @@ impl Live {
     }
 
     pub(super) fn birth(self: &Arc<Self>, state: &mut State) {
-        if !state.born {
+        // A turn that was answered with a bare message leaves no task behind.
+        if !state.born && state.reply.is_none() {
             state.born = true;
             self.shared.register(self);
             let event = LogEvent::Created(state.task.clone());
-            state.queue(event);
+            let key = state.idempotency.take();
+            state.queue(key, event);
         }
     }
 
     /// Adds a user's message to the task. Where a turn runs, it may take the message; where none
-    /// does, the caller is to run the turn that is returned.
+    /// does, the caller is to run the turn that is returned, which it must be able to.
     pub(crate) fn add_message(
         self: &Arc<Self>,
         mut request: TurnRequest,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<(u64, Option<(u64, TurnRequest)>), Fault> {
+        can_run: bool,
+    ) -> Result<(u64, Option<(u64, TurnRequest)>), EngineError> {
         request.message.task_id = Some(self.id.clone());
         request.message.context_id = Some(self.context_id.clone());
         let mut state = self.state.lock();
-        let seq = state.push(LogEvent::Message(request.message.clone()))?;
+        if state.outline.state().is_terminal() {
+            return Err(EngineError::TaskEnded);
+        }
+        if state.turn.is_none() && !can_run {
+            return Err(EngineError::BUSY);
+        }
+        let event = LogEvent::Message(request.message.clone());
+        let seq = state
+            .push_under(idempotency, event)
+            .map_err(EngineError::Agent)?;
         state.message_seq = seq;
-        state.idempotency = idempotency;
         let start = match &mut state.turn {
             Some(turn) => {
                 turn.inbox.push_back((seq, request));
@@ -56,6 +67,8 @@ impl Live {
     pub(crate) fn begin_turn(&self) -> u64 {
         let mut state = self.state.lock();
         let seq = state.message_seq;
+        // What a turn that was lost had answered does not count: it is answered again.
+        state.settled = state.settled.min(seq.saturating_sub(1));
         state.begin_turn(seq)
     }
 
@@ -98,7 +111,7 @@ impl Live {
         let bytes = state
             .pending
             .back()
-            .map_or(0, |(_, logged)| logged.body.len() as u64);
+            .map_or(0, |pending| pending.logged.body.len() as u64);
         let Some(turn) = &mut state.turn else {
             return Err(AgentError::TurnOver);
         };
@@ -167,7 +180,8 @@ impl Live {
 
     /// Waits until a turn is to end.
     pub(crate) async fn cancel_requested(&self, number: u64) {
-        self.nudge_until(|state| state.is_cancel_requested(number).then_some(())).await;
+        self.nudge_until(|state| state.is_cancel_requested(number).then_some(()))
+            .await;
     }
 
     /// The next message for a turn; `None` when it is to end.

@@ -7,6 +7,13 @@ use nuncio_core::{Fault, LogEvent, Message, Task, TaskOutline};
 use nuncio_store::{Fence, IdempotencyKey, IdempotencyRecord, StoreError};
 use std::{collections::VecDeque, sync::Arc};
 
+/// A batch to the store holds at most so many entries, …
+const BATCH_ENTRIES: usize = 512;
+/// … and, but for its last entry, so many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// So many ends of turns are remembered for followers that read them back from the store.
+const ENDS: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct State {
     // Committed.
@@ -18,6 +25,9 @@ pub(super) struct State {
     pub(super) stored: bool,
     pub(super) recent: VecDeque<Arc<Logged>>,
     pub(super) recent_bytes: usize,
+    /// The entries that ended the latest turns, each with the newest message that had been handed
+    /// to a turn by then: entries in the store do not tell.
+    ends: VecDeque<(u64, u64)>,
     /// Messages up to this entry were answered by a turn that has ended.
     pub(super) settled: u64,
     pub(super) reply: Option<Arc<Message>>,
@@ -30,8 +40,9 @@ pub(super) struct State {
     pub(super) born: bool,
     pub(super) next_seq: u64,
     pub(super) message_seq: u64,
-    pub(super) pending: VecDeque<(LogEvent, Arc<Logged>)>,
+    pub(super) pending: VecDeque<Pending>,
     pub(super) settling: Option<u64>,
+    /// The key of the first message, until the task is born.
     pub(super) idempotency: Option<IdempotencyKey>,
     pub(super) flushing: bool,
     pub(super) fence: Option<Fence>,
@@ -41,6 +52,15 @@ pub(super) struct State {
     pub(super) turn: Option<RunningTurn>,
     /// Messages up to this entry were handed to a turn.
     pub(super) taken: u64,
+}
+
+/// An entry on its way to the store.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) event: LogEvent,
+    pub(super) logged: Arc<Logged>,
+    /// The key under which it was sent, where it is a message.
+    pub(super) key: Option<IdempotencyKey>,
 }
 
 #[derive(Debug)]
@@ -87,6 +107,7 @@ impl State {
             stored: true,
             recent: VecDeque::new(),
             recent_bytes: 0,
+            ends: VecDeque::new(),
             settled: 0,
             reply: None,
             fault: None,
@@ -112,6 +133,9 @@ impl State {
 
     /// Whether a turn is to end, or has; the agent that asks is from now on one that watches.
     pub(super) fn is_cancel_requested(&mut self, number: u64) -> bool {
+        if self.lost.is_some() {
+            return true;
+        }
         match self.turn_mut(number) {
             Some(turn) => {
                 turn.watches = true;
@@ -130,16 +154,40 @@ impl State {
     }
 
     pub(super) fn push(&mut self, event: LogEvent) -> Result<u64, Fault> {
-        self.outline.apply(&event)?;
-        Ok(self.queue(event))
+        self.push_under(None, event)
     }
 
-    pub(super) fn queue(&mut self, event: LogEvent) -> u64 {
+    /// The same for a message that was sent under an idempotency key.
+    pub(super) fn push_under(
+        &mut self,
+        key: Option<IdempotencyKey>,
+        event: LogEvent,
+    ) -> Result<u64, Fault> {
+        self.outline.apply(&event)?;
+        Ok(self.queue(key, event))
+    }
+
+    pub(super) fn queue(&mut self, key: Option<IdempotencyKey>, event: LogEvent) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         let logged = Arc::new(Logged::of(seq, self.taken, &event));
-        self.pending.push_back((event, logged));
+        self.pending.push_back(Pending { event, logged, key });
         seq
+    }
+
+    /// Takes what goes to the store next. No message comes after one with an idempotency key: an
+    /// append has room for one key, which stands for its last message.
+    pub(super) fn next_batch(&mut self) -> Vec<Pending> {
+        let (mut bytes, mut count, mut keyed) = (0, 0, false);
+        for Pending { event, logged, key } in self.pending.iter().take(BATCH_ENTRIES) {
+            if bytes > BATCH_BYTES || (keyed && matches!(event, LogEvent::Message(_))) {
+                break;
+            }
+            bytes += logged.body.len();
+            count += 1;
+            keyed |= key.is_some();
+        }
+        self.pending.drain(..count).collect()
     }
 
     pub(super) fn has_work(&self) -> bool {
@@ -155,6 +203,20 @@ impl State {
                 None => break,
             }
         }
+    }
+
+    pub(super) fn remember_end(&mut self, seq: u64, taken: u64) {
+        if self.ends.len() == ENDS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((seq, taken));
+    }
+
+    /// The newest message that had been handed to a turn when entry `seq` ended one. Of the turns
+    /// of an earlier time nobody waits for a message that they did not have.
+    pub(super) fn taken_by(&self, seq: u64) -> u64 {
+        let mut ends = self.ends.iter().rev();
+        ends.find(|end| end.0 == seq).map_or(u64::MAX, |end| end.1)
     }
 
     /// How things stand for the message in entry `message`, once its answer is committed.

@@ -26,10 +26,14 @@ pub(crate) fn script<F>(run: impl Fn(Turn) -> F + Send + Sync + 'static) -> Scri
 where
     F: Future<Output = TurnResult> + Send + 'static,
 {
-    let run = Arc::new(move |turn| -> Pin<Box<dyn Future<Output = TurnResult> + Send>> {
-        Box::pin(run(turn))
-    });
-    Script { run, resumes: false, runs: Arc::default() }
+    let run = Arc::new(
+        move |turn| -> Pin<Box<dyn Future<Output = TurnResult> + Send>> { Box::pin(run(turn)) },
+    );
+    Script {
+        run,
+        resumes: false,
+        runs: Arc::default(),
+    }
 }
 
 /// The same, and the number of turns that were begun.
@@ -84,7 +88,11 @@ impl Gate {
 
     /// Waits to be let through, for ever.
     pub(crate) async fn pass(&self) {
-        self.0.acquire().await.expect("gates are never closed").forget();
+        self.0
+            .acquire()
+            .await
+            .expect("gates are never closed")
+            .forget();
     }
 
     /// Waits to be let through by something that must happen.

@@ -23,13 +23,29 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    pub(crate) const V0_3: Self = Self { version: ProtocolVersion::V0_3, pascal: false };
-    pub(crate) const V1_0: Self = Self { version: ProtocolVersion::V1_0, pascal: true };
-    pub(crate) const V0_3_PASCAL: Self = Self { version: ProtocolVersion::V0_3, pascal: true };
-    pub(crate) const V1_0_SLASH: Self = Self { version: ProtocolVersion::V1_0, pascal: false };
+    pub(crate) const V0_3: Self = Self {
+        version: ProtocolVersion::V0_3,
+        pascal: false,
+    };
+    pub(crate) const V1_0: Self = Self {
+        version: ProtocolVersion::V1_0,
+        pascal: true,
+    };
+    pub(crate) const V0_3_PASCAL: Self = Self {
+        version: ProtocolVersion::V0_3,
+        pascal: true,
+    };
+    pub(crate) const V1_0_SLASH: Self = Self {
+        version: ProtocolVersion::V1_0,
+        pascal: false,
+    };
 
     pub(crate) fn method(self, operation: Operation) -> &'static str {
-        if self.pascal { operation.pascal_name() } else { operation.slash_name() }
+        if self.pascal {
+            operation.pascal_name()
+        } else {
+            operation.slash_name()
+        }
     }
 
     pub(crate) fn is_v1(self) -> bool {
@@ -49,7 +65,11 @@ impl RpcError {
     /// The first field that `data` names.
     pub(crate) fn field(&self) -> Option<&str> {
         self.data.as_array()?.iter().find_map(|detail| {
-            detail.get("fieldViolations")?.get(0)?.get("field")?.as_str()
+            detail
+                .get("fieldViolations")?
+                .get(0)?
+                .get("field")?
+                .as_str()
         })
     }
 }
@@ -66,9 +86,16 @@ impl Peer {
     pub(crate) fn new(address: SocketAddr, dialect: Dialect) -> Self {
         let headers = vec![
             ("Content-Type".to_owned(), "application/json".to_owned()),
-            ("A2A-Version".to_owned(), dialect.version.as_str().to_owned()),
+            (
+                "A2A-Version".to_owned(),
+                dialect.version.as_str().to_owned(),
+            ),
         ];
-        Self { address, dialect, headers }
+        Self {
+            address,
+            dialect,
+            headers,
+        }
     }
 
     /// The same client with one more header.
@@ -80,8 +107,11 @@ impl Peer {
 
     /// The bytes of a JSON-RPC request.
     pub(crate) fn bytes(&self, body: &[u8]) -> Vec<u8> {
-        let headers: Vec<_> =
-            self.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let headers: Vec<_> = self
+            .headers
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect();
         request("POST", "/", &headers, body)
     }
 
@@ -124,7 +154,10 @@ impl Peer {
         if let Some(error) = error_of(&reply) {
             return Err(error);
         }
-        let result = reply.get("result").unwrap_or_else(|| panic!("no result: {reply}")).clone();
+        let result = reply
+            .get("result")
+            .unwrap_or_else(|| panic!("no result: {reply}"))
+            .clone();
         let response = wire::decode_response(self.dialect.version, request.operation(), result);
         Ok(response.expect("the answer can be read"))
     }
@@ -143,7 +176,10 @@ impl Peer {
     }
 
     pub(crate) async fn get(&self, id: &TaskId) -> Result<Task, RpcError> {
-        let get = Request::GetTask(GetTask { id: id.clone(), history_length: None });
+        let get = Request::GetTask(GetTask {
+            id: id.clone(),
+            history_length: None,
+        });
         match self.ask(&get).await? {
             Response::Task(task) => Ok(task),
             other => panic!("not a task: {other:?}"),
@@ -151,7 +187,10 @@ impl Peer {
     }
 
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Task, RpcError> {
-        let cancel = CancelTask { id: id.clone(), metadata: Metadata::new() };
+        let cancel = CancelTask {
+            id: id.clone(),
+            metadata: Metadata::new(),
+        };
         match self.ask(&Request::CancelTask(cancel)).await? {
             Response::Task(task) => Ok(task),
             other => panic!("not a task: {other:?}"),
@@ -177,7 +216,10 @@ impl Peer {
         request: &Request,
     ) -> Result<Sse, Answer> {
         connection.write(&self.request_bytes(request)).await;
-        let head = connection.read_head("POST").await.expect("the server answers");
+        let head = connection
+            .read_head("POST")
+            .await
+            .expect("the server answers");
         if head.get("content-type") == Some("text/event-stream") {
             assert_eq!(head.status, 200);
             return Ok(Sse::new(head, connection, self.dialect.version));
@@ -209,7 +251,9 @@ impl Peer {
 
     /// Follows a task after an event.
     pub(crate) async fn resubscribe(&self, id: &TaskId, last: u64) -> Sse {
-        self.with("Last-Event-ID", &last.to_string()).subscribe(id).await
+        self.with("Last-Event-ID", &last.to_string())
+            .subscribe(id)
+            .await
     }
 
     /// Tries to follow a task and gets the error.
@@ -231,7 +275,10 @@ impl Peer {
     pub(crate) async fn http(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut connection = Connection::open(self.address).await;
         connection.write(&request(method, path, headers, b"")).await;
-        connection.try_answer(method).await.expect("the server answers")
+        connection
+            .try_answer(method)
+            .await
+            .expect("the server answers")
     }
 }
 
@@ -239,7 +286,10 @@ pub(crate) fn error_of(reply: &Value) -> Option<RpcError> {
     let error = reply.get("error")?;
     Some(RpcError {
         code: error["code"].as_i64().expect("a code is a number"),
-        message: error["message"].as_str().expect("a message is text").to_owned(),
+        message: error["message"]
+            .as_str()
+            .expect("a message is text")
+            .to_owned(),
         data: error.get("data").cloned().unwrap_or_default(),
     })
 }
@@ -248,7 +298,11 @@ pub(crate) fn error_of(reply: &Value) -> Option<RpcError> {
 pub(crate) fn text_message(text: &str) -> Message {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = format!("m-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    Message::new(MessageId::new(id).expect("an id"), Role::User, vec![Part::text(text)])
+    Message::new(
+        MessageId::new(id).expect("an id"),
+        Role::User,
+        vec![Part::text(text)],
+    )
 }
 
 /// A message of text, to be sent.

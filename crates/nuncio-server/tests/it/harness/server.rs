@@ -2,12 +2,7 @@
 
 use super::{Dialect, Peer, Script, World, stores::StoreKind};
 use nuncio_server::{Limits, Server, ServerBuilder, Transport, store::Store};
-use std::{
-    net::SocketAddr,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 
 /// What outlives a server: its store's files.
@@ -18,7 +13,9 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder can be made") }
+        Self {
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -36,7 +33,12 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn new(kind: StoreKind) -> Self {
-        Self { kind, store: None, build: Vec::new(), limits: test_limits() }
+        Self {
+            kind,
+            store: None,
+            build: Vec::new(),
+            limits: test_limits(),
+        }
     }
 
     pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
@@ -64,7 +66,10 @@ impl Setting {
     /// Begins to serve, with what is left of earlier servers in `state`.
     pub(crate) fn serve(self, agent: Script, state: &State) -> House {
         let store = self.store.unwrap_or_else(|| self.kind.open(state.folder()));
-        let mut builder = Server::builder(agent).name("tested").store(store).limits(self.limits);
+        let mut builder = Server::builder(agent)
+            .name("tested")
+            .store(store)
+            .limits(self.limits);
         for build in self.build {
             builder = build(builder);
         }
@@ -121,7 +126,9 @@ impl House {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel();
         runtime.spawn(async move {
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+            let listener = TcpListener::bind("127.0.0.1:0")
+                .await
+                .expect("a port is free");
             let address = listener.local_addr().expect("it has an address");
             let is_up = move || {
                 ready.send(address).expect("the test waits");
@@ -133,11 +140,20 @@ impl House {
                     std::future::pending::<()>().await;
                 }
             };
-            builder.serve_on(listener, is_up, stop).await.expect("the server serves");
+            builder
+                .serve_on(listener, is_up, stop)
+                .await
+                .expect("the server serves");
             let _ = end.send(());
         });
         let address = is_ready.recv().expect("the server comes up");
-        Self { address, stop: Some(stop), ended, runtime: Some(runtime), _state: None }
+        Self {
+            address,
+            stop: Some(stop),
+            ended,
+            runtime: Some(runtime),
+            _state: None,
+        }
     }
 
     pub(crate) fn peer(&self, dialect: Dialect) -> Peer {
@@ -164,12 +180,45 @@ impl House {
     /// Stops in good order.
     pub(crate) fn stop(mut self) {
         self.tell_to_stop();
-        self.ended.recv_timeout(super::PATIENCE).expect("the server ends in time");
+        self.ended();
+    }
+
+    /// Waits until a server that was told to stop has.
+    pub(crate) fn ended(self) {
+        self.ended
+            .recv_timeout(super::PATIENCE)
+            .expect("the server ends in time");
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// A router in somebody else's server, which drops what it does for a client that goes away.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    pub(crate) address: SocketAddr,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Mounted {
+    pub(crate) async fn serve(router: axum::Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port is free");
+        let address = listener.local_addr().expect("it has an address");
+        let serving = tokio::spawn(async move {
+            axum::serve(listener, router).await.expect("axum serves");
+        });
+        Self { address, serving }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.serving.abort();
     }
 }

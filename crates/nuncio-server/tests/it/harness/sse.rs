@@ -22,7 +22,10 @@ pub(crate) struct Frame {
 impl Frame {
     /// The event, which this must be.
     pub(crate) fn event(&self) -> Event {
-        let result = self.json.get("result").unwrap_or_else(|| panic!("no result: {}", self.json));
+        let result = self
+            .json
+            .get("result")
+            .unwrap_or_else(|| panic!("no result: {}", self.json));
         wire::decode_event(self.version, result.clone()).expect("an event can be read")
     }
 
@@ -55,7 +58,11 @@ impl Frame {
                 None => format!("status {:?}", update.status.state),
             },
             Event::Artifact(update) => {
-                let texts = update.artifact.parts.iter().filter_map(|part| part.as_text());
+                let texts = update
+                    .artifact
+                    .parts
+                    .iter()
+                    .filter_map(|part| part.as_text());
                 format!("artifact {}", texts.collect::<Vec<_>>().join("|"))
             }
         }
@@ -75,7 +82,13 @@ pub(crate) struct Sse {
 
 impl Sse {
     pub(crate) fn new(head: Head, connection: Connection, version: ProtocolVersion) -> Self {
-        Self { head, connection, version, text: String::new(), comments: 0 }
+        Self {
+            head,
+            connection,
+            version,
+            text: String::new(),
+            comments: 0,
+        }
     }
 
     /// The next frame; `None` at the end of the stream.
@@ -112,7 +125,11 @@ impl Sse {
         let before = self.comments;
         while self.comments == before {
             let block = self.next_block().await.expect("the stream goes on");
-            assert_eq!(self.read(&block), None, "a frame came where silence was expected");
+            assert_eq!(
+                self.read(&block),
+                None,
+                "a frame came where silence was expected"
+            );
         }
     }
 
@@ -132,7 +149,8 @@ impl Sse {
                 assert_eq!(self.text, "", "the stream ended within a frame");
                 return None;
             };
-            self.text.push_str(std::str::from_utf8(&piece).expect("frames are UTF-8"));
+            self.text
+                .push_str(std::str::from_utf8(&piece).expect("frames are UTF-8"));
         }
     }
 
@@ -152,6 +170,11 @@ impl Sse {
             }
         }
         let json = serde_json::from_str(data?).expect("data is JSON");
-        Some(Frame { id, lines, json, version: self.version })
+        Some(Frame {
+            id,
+            lines,
+            json,
+            version: self.version,
+        })
     }
 }

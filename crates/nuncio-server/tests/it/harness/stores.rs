@@ -1,5 +1,6 @@
 //! Stores for tests: both kinds, and one that fails when told to.
 
+use super::Gate;
 use nuncio_server::{
     async_trait,
     core::{Owner, TaskId, Timestamp},
@@ -12,7 +13,7 @@ use nuncio_server::{
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -36,8 +37,11 @@ impl StoreKind {
 /// Opens the database, once the server that had it is gone.
 fn open_sqlite(folder: &Path) -> SqliteStore {
     // What is tested here is not the disk.
-    let options =
-        SqliteOptions { synchronous: Synchronous::Normal, readers: 2, ..SqliteOptions::default() };
+    let options = SqliteOptions {
+        synchronous: Synchronous::Normal,
+        readers: 2,
+        ..SqliteOptions::default()
+    };
     let begun = std::time::Instant::now();
     loop {
         match SqliteStore::open(folder.join("tasks.db"), &options) {
@@ -56,12 +60,48 @@ pub(crate) struct FailingStore<S> {
     /// Appends that are let through before it breaks by itself.
     fuse: AtomicUsize,
     refused: AtomicUsize,
+    held: Mutex<Option<Held>>,
+}
+
+/// Writes that are held up: see [`FailingStore::hold`].
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    reached: Gate,
+    go: Gate,
+}
+
+impl Held {
+    /// Waits until a write has come.
+    pub(crate) async fn reached(&self) {
+        self.reached.reached().await;
+    }
+
+    /// Lets this and all later writes through.
+    pub(crate) fn release(&self) {
+        self.go.open_wide();
+    }
 }
 
 impl<S> FailingStore<S> {
     pub(crate) fn new(inner: S) -> Arc<Self> {
         let fuse = AtomicUsize::new(usize::MAX);
-        Arc::new(Self { inner, broken: AtomicBool::new(false), fuse, refused: AtomicUsize::new(0) })
+        Arc::new(Self {
+            inner,
+            broken: AtomicBool::new(false),
+            fuse,
+            refused: AtomicUsize::new(0),
+            held: Mutex::default(),
+        })
+    }
+
+    /// From now on writes wait.
+    pub(crate) fn hold(&self) -> Held {
+        let held = Held {
+            reached: Gate::new(),
+            go: Gate::new(),
+        };
+        *self.held.lock().expect("no test panics in here") = Some(held.clone());
+        held
     }
 
     /// From now on every write fails.
@@ -84,11 +124,20 @@ impl<S> FailingStore<S> {
         self.refused.load(Ordering::SeqCst)
     }
 
-    fn check(&self) -> Result<(), StoreError> {
-        let left = self.fuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+    async fn check(&self) -> Result<(), StoreError> {
+        let held = self.held.lock().expect("no test panics in here").clone();
+        if let Some(held) = held {
+            held.reached.open();
+            held.go.pass().await;
+        }
+        let left = self
+            .fuse
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
         if left.is_err() || self.broken.load(Ordering::SeqCst) {
             self.refused.fetch_add(1, Ordering::SeqCst);
-            return Err(StoreError::Unavailable("the disk is full, says the test".into()));
+            return Err(StoreError::Unavailable(
+                "the disk is full, says the test".into(),
+            ));
         }
         Ok(())
     }
@@ -97,7 +146,7 @@ impl<S> FailingStore<S> {
 #[async_trait]
 impl<S: Store> Store for FailingStore<S> {
     async fn create(&self, owner: &Owner, task: NewTask) -> Result<Appended, StoreError> {
-        self.check()?;
+        self.check().await?;
         self.inner.create(owner, task).await
     }
 
@@ -107,7 +156,7 @@ impl<S: Store> Store for FailingStore<S> {
         task: &TaskId,
         append: Append,
     ) -> Result<Appended, StoreError> {
-        self.check()?;
+        self.check().await?;
         self.inner.append(owner, task, append).await
     }
 

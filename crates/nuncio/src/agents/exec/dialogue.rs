@@ -1,4 +1,4 @@
-//! A turn of a command that speaks JSON, as [`protocol`](super::protocol) has it.
+//! A turn of a command that speaks JSON, as [`protocol`] has it.
 //!
 //! A message is taken from the task only when all that came before it has been written, so at
 //! most one waits here, and none is taken once the command has asked for something: what comes

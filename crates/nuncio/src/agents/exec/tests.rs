@@ -353,7 +353,10 @@ async fn what_a_command_leaves_behind_neither_holds_the_turn_nor_lives_on() {
     // It floods standard output.
     let task = task_of(exec("yes & echo $! >&2; exit 1", &[]), "go").await;
     assert_eq!(state(&task), "FAILED");
-    let pid = reason(&task).strip_prefix("exit status 1: ").unwrap().to_owned();
+    let pid = reason(&task)
+        .strip_prefix("exit status 1: ")
+        .unwrap()
+        .to_owned();
     eventually("the end of the flood", || !runs(&pid)).await;
 
     // It floods standard error.

@@ -55,7 +55,11 @@ pub(super) fn message(args: &SendArgs, text: &[&str]) -> Result<SendMessage, Com
         history_length: args.history,
         return_immediately: args.no_wait,
     };
-    Ok(SendMessage { message, configuration, metadata: Metadata::new() })
+    Ok(SendMessage {
+        message,
+        configuration,
+        metadata: Metadata::new(),
+    })
 }
 
 /// A new message's id.
@@ -77,7 +81,9 @@ fn file(path: &Path) -> Result<Part, CommandError> {
 
 /// What a file probably is, from its name; failing that, whether it is text.
 fn media_type(path: &Path, bytes: &[u8]) -> &'static str {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let extension = path
+        .extension()
+        .map(|e| e.to_string_lossy().to_ascii_lowercase());
     let known = TYPES.iter().find(|(e, _)| Some(*e) == extension.as_deref());
     match known {
         Some((_, media_type)) => media_type,
@@ -89,7 +95,10 @@ fn media_type(path: &Path, bytes: &[u8]) -> &'static str {
 /// The extension that belongs to a media type, for files that come without a name.
 pub(super) fn extension(media_type: &str) -> &'static str {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    TYPES.iter().find(|(_, known)| *known == essence).map_or("bin", |(extension, _)| extension)
+    TYPES
+        .iter()
+        .find(|(_, known)| *known == essence)
+        .map_or("bin", |(extension, _)| extension)
 }
 
 /// What agents are sent most. Of several extensions the first is the one given to a file.
@@ -112,9 +121,18 @@ const TYPES: [(&str, &str); 36] = [
     ("zip", "application/zip"),
     ("gz", "application/gzip"),
     ("tar", "application/x-tar"),
-    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
-    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    (
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    (
+        "pptx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ),
     ("bin", "application/octet-stream"),
     ("png", "image/png"),
     ("jpg", "image/jpeg"),

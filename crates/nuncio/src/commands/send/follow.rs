@@ -35,7 +35,9 @@ pub(super) async fn stream<O: Write, E: Write>(
     show: &mut Show<O, E>,
 ) -> Result<(), CommandError> {
     let history = message.configuration.history_length;
-    let mut events = client.open(&Request::SendStreamingMessage(message), None).await?;
+    let mut events = client
+        .open(&Request::SendStreamingMessage(message), None)
+        .await?;
     let (mut last, mut tries, mut again) = (None, 0, false);
     loop {
         let error = loop {
@@ -114,7 +116,9 @@ pub(super) async fn poll<O: Write, E: Write>(
     history: Option<u32>,
     show: &mut Show<O, E>,
 ) -> Result<(), CommandError> {
-    let Some(id) = show.task().cloned() else { return Ok(()) };
+    let Some(id) = show.task().cloned() else {
+        return Ok(());
+    };
     let (mut pause, most) = ASK_MS;
     let mut tries = 0;
     loop {

@@ -82,7 +82,11 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let wanted = || "must be a number of seconds greater than 0".to_owned();
     let seconds: f64 = text.parse().map_err(|_| wanted())?;
     let time = Duration::try_from_secs_f64(seconds).map_err(|_| wanted())?;
-    if time.is_zero() { Err(wanted()) } else { Ok(time) }
+    if time.is_zero() {
+        Err(wanted())
+    } else {
+        Ok(time)
+    }
 }
 
 /// Sends, waits and shows.
@@ -93,8 +97,12 @@ pub(crate) async fn run(args: SendArgs) -> Result<(), CommandError> {
         early: args.stream,
         harmless_answer: io::stdout().is_terminal(),
     };
-    let mut show =
-        Show::new(io::stdout(), io::stderr(), form, args.save.clone().map(Folder::new));
+    let mut show = Show::new(
+        io::stdout(),
+        io::stderr(),
+        form,
+        args.save.clone().map(Folder::new),
+    );
     let sent = match args.timeout {
         None => send(&args, &mut show).await,
         Some(time) => match tokio::time::timeout(time, send(&args, &mut show)).await {
@@ -128,7 +136,10 @@ async fn send<O: Write, E: Write>(
         }
         (None, Some(url)) => {
             // What is wrong with the message is said before anybody is asked for a card.
-            (args.connect.connect(url).await?, args.text.iter().map(String::as_str).collect())
+            (
+                args.connect.connect(url).await?,
+                args.text.iter().map(String::as_str).collect(),
+            )
         }
         (None, None) => return Err(CommandError::usage("where to send it is missing")),
     };
@@ -155,7 +166,12 @@ async fn call<O: Write, E: Write>(
     let event = match answer.response {
         Response::SentTask(task) => Event::Task(task),
         Response::SentMessage(message) => Event::Message(message),
-        _ => return Err(CommandError::new(Exit::Unreachable, "it answered something else")),
+        _ => {
+            return Err(CommandError::new(
+                Exit::Unreachable,
+                "it answered something else",
+            ));
+        }
     };
     show.event(&event)?;
     if no_wait || show.is_over() {

@@ -74,15 +74,27 @@ fn safe_name(given: &str) -> Option<String> {
     let clean: String = last
         .chars()
         .filter(|c| !c.is_control() && !is_bidi_control(*c))
-        .map(|c| if matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') { '_' } else { c })
+        .map(|c| {
+            if matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') {
+                '_'
+            } else {
+                c
+            }
+        })
         .collect();
     // Hidden files configure things; Windows drops dots and spaces at the end.
-    let clean = clean.trim_start_matches(['.', ' ', '-']).trim_end_matches(['.', ' ']);
+    let clean = clean
+        .trim_start_matches(['.', ' ', '-'])
+        .trim_end_matches(['.', ' ']);
     if clean.is_empty() {
         return None;
     }
     let short = shortened(clean);
-    Some(if is_device(&short) { format!("_{short}") } else { short })
+    Some(if is_device(&short) {
+        format!("_{short}")
+    } else {
+        short
+    })
 }
 
 /// Cut to the longest name, with its extension where that is short.
@@ -103,9 +115,15 @@ fn shortened(name: &str) -> String {
 
 /// Whether Windows takes a name for a device's, whatever its extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_ascii_uppercase();
     let numbered = |prefix: &str| {
-        stem.strip_prefix(prefix).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
+        stem.strip_prefix(prefix)
+            .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
     };
     matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
 }
@@ -138,7 +156,10 @@ mod tests {
             assert_eq!(safe_name(given).as_deref(), kept, "{given:?}");
         }
         let long = safe_name(&format!("{}.tar.gz", "ü".repeat(300))).unwrap();
-        assert!(long.len() <= MAX_NAME_BYTES && long.ends_with(".gz"), "{long}");
+        assert!(
+            long.len() <= MAX_NAME_BYTES && long.ends_with(".gz"),
+            "{long}"
+        );
         let long = safe_name(&format!("a.{}", "b".repeat(300))).unwrap();
         assert_eq!(long.len(), MAX_NAME_BYTES);
     }
@@ -152,7 +173,11 @@ mod tests {
         let unnamed = folder.keep(None, Some("image/png"), b"3").unwrap();
         let names = [&first, &second, &unnamed].map(|p| p.file_name().unwrap().to_owned());
         assert_eq!(names, ["a.txt", "a-2.txt", "file.png"]);
-        assert!([&first, &second, &unnamed].iter().all(|p| p.parent() == first.parent()));
+        assert!(
+            [&first, &second, &unnamed]
+                .iter()
+                .all(|p| p.parent() == first.parent())
+        );
         assert_eq!(fs::read(first).unwrap(), b"1");
     }
 

@@ -94,7 +94,10 @@ impl<O: Write, E: Write> Show<O, E> {
     /// Whether there is nothing to wait for any more.
     pub(super) fn is_over(&self) -> bool {
         // Of a state that is not known nobody can say what will come of it.
-        self.replied || self.state.is_some_and(|s| s.is_final() || s == TaskState::Unspecified)
+        self.replied
+            || self
+                .state
+                .is_some_and(|s| s.is_final() || s == TaskState::Unspecified)
     }
 
     /// Whether nothing can follow.
@@ -104,7 +107,8 @@ impl<O: Write, E: Write> Show<O, E> {
 
     /// Takes in and shows what is new.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), CommandError> {
-        self.take(event).map_err(|error| CommandError::output(&error))
+        self.take(event)
+            .map_err(|error| CommandError::output(&error))
     }
 
     fn take(&mut self, event: &Event) -> io::Result<()> {
@@ -211,7 +215,9 @@ impl<O: Write, E: Write> Show<O, E> {
         let name = part.filename.as_deref();
         let media_type = part.effective_media_type();
         let called = name.map(|name| format!(" {name:?}")).unwrap_or_default();
-        let typed = media_type.map(|name| format!(", {name}")).unwrap_or_default();
+        let typed = media_type
+            .map(|name| format!(", {name}"))
+            .unwrap_or_default();
         match &part.content {
             PartContent::Text(_) => Ok(()),
             PartContent::Data(value) => {
@@ -227,7 +233,10 @@ impl<O: Write, E: Write> Show<O, E> {
                     return self.write_note(&text);
                 };
                 let path = folder.keep(name, media_type, bytes)?;
-                self.write_note(&format!("[file{called}{typed}, {size} bytes: {}]", path.display()))
+                self.write_note(&format!(
+                    "[file{called}{typed}, {size} bytes: {}]",
+                    path.display()
+                ))
             }
         }
     }
@@ -246,7 +255,11 @@ impl<O: Write, E: Write> Show<O, E> {
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.in_line) { self.out.write_all(b"\n") } else { Ok(()) }
+        if std::mem::take(&mut self.in_line) {
+            self.out.write_all(b"\n")
+        } else {
+            Ok(())
+        }
     }
 
     fn write_note(&mut self, words: &str) -> io::Result<()> {
@@ -263,7 +276,8 @@ impl<O: Write, E: Write> Show<O, E> {
 
     /// Says something about the answer.
     pub(super) fn note(&mut self, words: &str) -> Result<(), CommandError> {
-        self.write_note(words).map_err(|error| CommandError::output(&error))
+        self.write_note(words)
+            .map_err(|error| CommandError::output(&error))
     }
 
     /// Prints the server's JSON, where that is wanted.
@@ -302,8 +316,14 @@ impl<O: Write, E: Write> Show<O, E> {
         self.said = said;
         self.end_line()?;
         self.out.flush()?;
-        let (Some(task), Some(state)) = (&self.task, self.state) else { return Ok(()) };
-        let context = self.context.as_ref().map(|c| format!(" of context {c}")).unwrap_or_default();
+        let (Some(task), Some(state)) = (&self.task, self.state) else {
+            return Ok(());
+        };
+        let context = self
+            .context
+            .as_ref()
+            .map(|c| format!(" of context {c}"))
+            .unwrap_or_default();
         let mut words = format!("task {task}{context}: {}", name(state));
         if state.is_interrupted() {
             words += &format!("; --task {task} continues it");
@@ -323,9 +343,18 @@ impl<O: Write, E: Write> Show<O, E> {
             TaskState::Rejected => "was rejected",
             _ => "was canceled",
         };
-        let reason = self.said.as_ref().map(Message::text).filter(|text| !text.is_empty());
-        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        Err(CommandError::new(Exit::Failed, format!("the task {verb}{reason}")))
+        let reason = self
+            .said
+            .as_ref()
+            .map(Message::text)
+            .filter(|text| !text.is_empty());
+        let reason = reason
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        Err(CommandError::new(
+            Exit::Failed,
+            format!("the task {verb}{reason}"),
+        ))
     }
 }
 
@@ -347,9 +376,7 @@ fn name(state: TaskState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nuncio_core::{
-        Artifact, ArtifactUpdate, MessageId, Metadata, Role, StatusUpdate, Task,
-    };
+    use nuncio_core::{Artifact, ArtifactUpdate, MessageId, Metadata, Role, StatusUpdate, Task};
 
     fn show(form: Form) -> Show<Vec<u8>, Vec<u8>> {
         Show::new(Vec::new(), Vec::new(), form, None)
@@ -360,17 +387,30 @@ mod tests {
     }
 
     fn says(text: &str) -> Message {
-        Message::new(MessageId::new(text).unwrap(), Role::Agent, vec![Part::text(text)])
+        Message::new(
+            MessageId::new(text).unwrap(),
+            Role::Agent,
+            vec![Part::text(text)],
+        )
     }
 
     fn status(state: TaskState, message: Option<Message>) -> TaskStatus {
-        TaskStatus { state, message, timestamp: None }
+        TaskStatus {
+            state,
+            message,
+            timestamp: None,
+        }
     }
 
     fn changed(state: TaskState, message: Option<Message>) -> Event {
         let (task_id, context_id) = ids();
         let status = status(state, message);
-        Event::Status(StatusUpdate { task_id, context_id, status, metadata: Metadata::new() })
+        Event::Status(StatusUpdate {
+            task_id,
+            context_id,
+            status,
+            metadata: Metadata::new(),
+        })
     }
 
     fn artifact(id: &str, parts: Vec<Part>) -> Artifact {
@@ -392,7 +432,14 @@ mod tests {
     fn task(status: TaskStatus, artifacts: Vec<Artifact>) -> Event {
         let (id, context_id) = ids();
         let (history, metadata) = (Vec::new(), Metadata::new());
-        Event::Task(Task { id, context_id, status, artifacts, history, metadata })
+        Event::Task(Task {
+            id,
+            context_id,
+            status,
+            artifacts,
+            history,
+            metadata,
+        })
     }
 
     fn shown(form: Form, events: &[Event]) -> (String, String, Result<(), CommandError>) {
@@ -416,19 +463,33 @@ mod tests {
             // Broken off, and a snapshot that knows more.
             task(
                 status(TaskState::Working, None),
-                vec![artifact("a", vec![Part::text("one "), Part::text("two thr")])],
+                vec![artifact(
+                    "a",
+                    vec![Part::text("one "), Part::text("two thr")],
+                )],
             ),
             chunk("a", "ee", true),
             chunk("b", "other", false),
             changed(TaskState::Completed, None),
         ];
-        let (out, notes, outcome) = shown(Form { early: true, ..Form::default() }, &streamed);
+        let (out, notes, outcome) = shown(
+            Form {
+                early: true,
+                ..Form::default()
+            },
+            &streamed,
+        );
         assert_eq!(out, "one two three\nother\n");
         assert_eq!(notes, "task t\ntask t of context c: completed\n");
         assert_eq!(outcome, Ok(()));
         let parts = |texts: &[&str]| texts.iter().map(|&text| Part::text(text)).collect();
-        let whole =
-            [task(done(), vec![artifact("a", parts(&["one ", "two three"])), artifact("b", parts(&["other"]))])];
+        let whole = [task(
+            done(),
+            vec![
+                artifact("a", parts(&["one ", "two three"])),
+                artifact("b", parts(&["other"])),
+            ],
+        )];
         assert_eq!(shown(Form::default(), &whole).0, out);
     }
 
@@ -442,12 +503,18 @@ mod tests {
     fn without_artifacts_the_last_word_is_the_answer() {
         let last = || status(TaskState::Completed, Some(says("done")));
         let (out, notes, _) = shown(Form::default(), &[task(last(), vec![])]);
-        assert_eq!((out.as_str(), notes.as_str()), ("done\n", "task t of context c: completed\n"));
+        assert_eq!(
+            (out.as_str(), notes.as_str()),
+            ("done\n", "task t of context c: completed\n")
+        );
         let with = [task(last(), vec![artifact("a", vec![Part::text("x")])])];
         let (out, notes, _) = shown(Form::default(), &with);
         assert_eq!(out, "x\n");
         assert!(notes.starts_with("done\n"), "{notes}");
-        assert_eq!(shown(Form::default(), &[Event::Message(says("hi"))]).0, "hi\n");
+        assert_eq!(
+            shown(Form::default(), &[Event::Message(says("hi"))]).0,
+            "hi\n"
+        );
     }
 
     #[test]
@@ -455,9 +522,22 @@ mod tests {
         let asked = [changed(TaskState::InputRequired, Some(says("which?")))];
         let (out, notes, outcome) = shown(Form::default(), &asked);
         assert_eq!(out, "");
-        assert!(notes.starts_with("which?\n") && notes.contains("--task t"), "{notes}");
+        assert!(
+            notes.starts_with("which?\n") && notes.contains("--task t"),
+            "{notes}"
+        );
         assert_eq!(outcome, Ok(()));
-        assert_eq!(shown(Form { quiet: true, ..Form::default() }, &asked).1, "which?\n");
+        assert_eq!(
+            shown(
+                Form {
+                    quiet: true,
+                    ..Form::default()
+                },
+                &asked
+            )
+            .1,
+            "which?\n"
+        );
     }
 
     #[test]
@@ -479,8 +559,13 @@ mod tests {
             Part::url("https://a.example/x"),
             Part::data(serde_json::json!({"n": 1})),
         ];
-        let (out, notes, _) =
-            shown(Form::default(), &[task(status(TaskState::Completed, None), vec![artifact("a", parts)])]);
+        let (out, notes, _) = shown(
+            Form::default(),
+            &[task(
+                status(TaskState::Completed, None),
+                vec![artifact("a", parts)],
+            )],
+        );
         assert_eq!(out, "{\"n\":1}\n");
         assert!(notes.contains("application/pdf, 3 bytes"), "{notes}");
         assert!(notes.contains("at https://a.example/x"), "{notes}");
@@ -491,14 +576,21 @@ mod tests {
     fn a_terminal_is_not_steered_and_a_pipe_gets_every_byte() {
         let event = [chunk("a", "a\u{1b}[2Jb", false)];
         assert_eq!(shown(Form::default(), &event).0, "a\u{1b}[2Jb\n");
-        let form = Form { harmless_answer: true, ..Form::default() };
+        let form = Form {
+            harmless_answer: true,
+            ..Form::default()
+        };
         assert_eq!(shown(form, &event).0, "a\u{fffd}[2Jb\n");
     }
 
     #[test]
     fn json_is_the_servers() {
-        let mut show = show(Form { json: true, ..Form::default() });
-        show.event(&task(status(TaskState::Completed, Some(says("x"))), vec![])).unwrap();
+        let mut show = show(Form {
+            json: true,
+            ..Form::default()
+        });
+        show.event(&task(status(TaskState::Completed, Some(says("x"))), vec![]))
+            .unwrap();
         show.json("{\"raw\":1}").unwrap();
         show.task_json("{}").unwrap();
         show.speak(ProtocolVersion::V0_3);
