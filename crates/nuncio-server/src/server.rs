@@ -88,7 +88,7 @@ impl Server {
         self.inner.stopping.send_replace(true);
     }
 
-    /// Waits until no turn is running, but no longer than the limits' grace time.
+    /// Waits until no turn is running and all is stored, but no longer than the limits' grace time.
     pub async fn drained(&self) {
         let grace = self.inner.engine.limits().shutdown_grace;
         if tokio::time::timeout(grace, self.inner.engine.drained())

@@ -455,7 +455,7 @@ mod tests {
                 }
                 Value::String(_, text) => text.clone(),
                 Value::Bool(_, on) => on.to_string(),
-                Value::Num(_, n) => n.to_u128().unwrap_or_default().to_string(),
+                Value::Num(..) => value.to_i128().expect("all numbers are whole").to_string(),
                 _ => "[]".into(),
             };
             jail.set_env(variable, text);

@@ -91,10 +91,8 @@ impl Engine {
         Ok(pruned.tasks + pruned.logs > 0)
     }
 
-    /// Waits until no turn is running.
+    /// Waits until no turn is running and all that was reported is stored.
     pub(crate) async fn drained(&self) {
-        let all = u32::try_from(self.limits().turns).unwrap_or(u32::MAX);
-        // Fails only when the semaphore is closed, which nobody does.
-        let _ = self.shared.turns.acquire_many(all).await;
+        self.shared.drained().await;
     }
 }

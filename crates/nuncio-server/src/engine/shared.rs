@@ -11,7 +11,7 @@ use std::{
     hash::{BuildHasher, Hash, RandomState},
     sync::{Arc, Weak},
 };
-use tokio::sync::{MutexGuard, Semaphore};
+use tokio::sync::{MutexGuard, Semaphore, watch};
 
 /// What must not be done twice at once is serialised per stripe of a hash.
 const STRIPES: usize = 64;
@@ -30,6 +30,17 @@ pub(crate) struct Shared {
     sending: Stripes,
     /// Tasks whose turn was lost: they are taken care of once the store lets us.
     left_behind: Mutex<Vec<Orphan>>,
+    /// How many tasks have something on its way to the store.
+    flushes: watch::Sender<usize>,
+}
+
+/// Held while something is on its way to the store.
+pub(crate) struct Flushing(Arc<Shared>);
+
+impl Drop for Flushing {
+    fn drop(&mut self) {
+        self.0.flushes.send_modify(|count| *count -= 1);
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -52,7 +63,22 @@ impl Shared {
             loading: Stripes::default(),
             sending: Stripes::default(),
             left_behind: Mutex::default(),
+            flushes: watch::Sender::new(0),
         })
+    }
+
+    pub(crate) fn flushing(self: &Arc<Self>) -> Flushing {
+        self.flushes.send_modify(|count| *count += 1);
+        Flushing(Arc::clone(self))
+    }
+
+    /// Waits until no turn is running and all that was reported is stored.
+    pub(crate) async fn drained(&self) {
+        let all = u32::try_from(self.limits.turns).unwrap_or(u32::MAX);
+        // Both fail only when their other side is closed, which is this very value.
+        let _turns = self.turns.acquire_many(all).await;
+        let mut flushes = self.flushes.subscribe();
+        let _none = flushes.wait_for(|count| *count == 0).await;
     }
 
     /// The task, if it is in use.

@@ -35,7 +35,12 @@ impl Live {
             return;
         }
         state.flushing = true;
-        tokio::spawn(Arc::clone(self).flush());
+        let flushing = self.shared.flushing();
+        let flush = Arc::clone(self).flush();
+        tokio::spawn(async move {
+            flush.await;
+            drop(flushing);
+        });
     }
 
     async fn flush(self: Arc<Self>) {
