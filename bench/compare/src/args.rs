@@ -18,10 +18,10 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// Rounds; what is told is their median.
-    #[arg(long, default_value_t = 5, default_value_if("quick", "true", "2"), value_parser = rounds)]
+    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "2"), value_parser = rounds)]
     pub(crate) rounds: usize,
     /// Seconds of load a round for sends, streams and gets.
-    #[arg(long, default_value_t = 4, default_value_if("quick", "true", "1"), value_parser = value_parser!(u64).range(1..=60))]
+    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "1"), value_parser = value_parser!(u64).range(1..=60))]
     pub(crate) seconds: u64,
     /// Kinds of load, such as send,stream.
     #[arg(
