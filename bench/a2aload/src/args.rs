@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Stream(StreamArgs),
     /// One task, many followers.
     Fanout(FanoutArgs),
-    /// How much memory the server holds.
+    /// Connections that have been used once and are held open.
     Idle(IdleArgs),
 }
 
@@ -116,6 +116,9 @@ pub(crate) struct ListArgs {
     /// Tasks on a page.
     #[arg(long, default_value_t = 50, value_parser = value_parser!(u64).range(1..=100))]
     pub(crate) page_size: u64,
+    /// Tasks that the list must say it has; not looked at where not given.
+    #[arg(long)]
+    pub(crate) total: Option<u64>,
     /// Pages of the walk.
     #[arg(long, default_value_t = 20, value_parser = value_parser!(u64).range(0..=100_000))]
     pub(crate) walk: u64,
@@ -157,6 +160,9 @@ pub(crate) struct FanoutArgs {
 pub(crate) struct IdleArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// Connections that are held open.
+    #[arg(short, long, default_value_t = 1000, value_parser = value_parser!(u64).range(1..=10_000))]
+    pub(crate) connections: u64,
 }
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog, sixty-four bytes ok.";

@@ -51,7 +51,7 @@ fn run(command: &Command) -> Result<Report, RunError> {
             Command::List(args) => kinds::list::run(&session, args).await,
             Command::Stream(args) => kinds::stream::run(&session, args).await,
             Command::Fanout(args) => kinds::fanout::run(&session, args).await,
-            Command::Idle(_) => kinds::idle::run(&session),
+            Command::Idle(args) => kinds::idle::run(&session, args).await,
         }
     })
 }

@@ -1,5 +1,6 @@
 //! The requests, in each of the ways they can be spelled.
 
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::args::TargetArgs;
@@ -111,6 +112,14 @@ impl Requests {
         }
     }
 
+    /// What tells the answers to request `n`; with HTTP+JSON nothing does.
+    pub(crate) fn id_mark(&self, n: u64) -> IdMark {
+        match self.dialect {
+            Dialect::JsonRpc03 | Dialect::JsonRpc10 => IdMark::rpc(n),
+            Dialect::Rest10 => IdMark(None),
+        }
+    }
+
     fn message(&self, n: u64, text: &str) -> String {
         let (run, text) = (self.run, Value::from(text));
         let id = format!("{run:x}-{n:012x}");
@@ -153,6 +162,26 @@ impl Requests {
             "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\n{version}",
             self.path, self.host
         )
+    }
+}
+
+/// The id that the answers to one request bear.
+#[derive(Debug)]
+pub(crate) struct IdMark(Option<String>);
+
+impl IdMark {
+    /// The mark of JSON-RPC request `n`.
+    pub(crate) fn rpc(n: u64) -> Self {
+        Self(Some(format!(r#""id":{n}"#)))
+    }
+
+    /// Whether an answer or an event bears it. Other ids, such as a task's, are text.
+    pub(crate) fn is_in(&self, answer: &[u8]) -> bool {
+        let Some(mark) = &self.0 else { return true };
+        memmem::find_iter(answer, mark.as_bytes()).any(|at| {
+            let next = answer.get(at + mark.len());
+            next.is_some_and(|next| !next.is_ascii_digit())
+        })
     }
 }
 
@@ -233,6 +262,21 @@ mod tests {
             "{head}"
         );
         assert!(serde_json::from_str::<Value>(body).is_ok());
+    }
+
+    #[test]
+    fn an_answer_bears_the_id_of_its_request() {
+        let url = "http://127.0.0.1:9";
+        let mark = requests(url, false, false).id_mark(12);
+        for (answer, bears) in [
+            (&br#"{"jsonrpc":"2.0","id":12,"result":{}}"#[..], true),
+            (br#"{"result":{"id":"12"},"id":12}"#, true),
+            (br#"{"id":123,"result":{"id":"12"}}"#, false),
+            (br#"{"id":null,"error":{}}"#, false),
+        ] {
+            assert_eq!(mark.is_in(answer), bears, "{}", answer.escape_ascii());
+        }
+        assert!(requests(url, false, true).id_mark(12).is_in(b"{}"));
     }
 
     #[test]

@@ -6,25 +6,29 @@ use clap::{Parser, value_parser};
 
 use crate::{
     contender::{Contender, Make},
-    kind::Kind,
+    kind::{Kind, PAGE},
 };
 
 /// Compares nuncio with the official Rust SDK's server and with bare axum.
 #[derive(Debug, Parser)]
 #[command(name = "bench/run", about)]
 pub(crate) struct Args {
+    /// A short run: fewer rounds, tasks and events. Its figures are for orientation; whatever else
+    /// is given still counts.
+    #[arg(long)]
+    quick: bool,
     /// Rounds; what is told is their median.
-    #[arg(long, default_value_t = 3, value_parser = rounds)]
+    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "2"), value_parser = rounds)]
     pub(crate) rounds: usize,
     /// Seconds of load a round for sends, streams and gets.
-    #[arg(long, default_value_t = 4, value_parser = value_parser!(u64).range(1..=60))]
+    #[arg(long, default_value_t = 3, default_value_if("quick", "true", "1"), value_parser = value_parser!(u64).range(1..=60))]
     pub(crate) seconds: u64,
     /// Kinds of load, such as send,stream.
     #[arg(
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "send,stream,get,list,fanout"
+        default_value = "send,stream,get,list,fanout,idle"
     )]
     kinds: Vec<Kind>,
     /// Servers.
@@ -45,14 +49,17 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10, value_parser = value_parser!(u64).range(1..=10_000))]
     pub(crate) chunks: u64,
     /// Tasks that a list is of.
-    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 100_000, default_value_if("quick", "true", "10000"), value_parser = value_parser!(u64).range(PAGE..=1_000_000))]
     pub(crate) tasks: u64,
     /// Followers of a fan-out.
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u64).range(1..=5000))]
+    #[arg(long, default_value_t = 300, value_parser = value_parser!(u64).range(1..=5000))]
     pub(crate) followers: u64,
     /// Chunks of a fan-out.
-    #[arg(long, default_value_t = 50, value_parser = value_parser!(u64).range(1..=10_000))]
+    #[arg(long, default_value_t = 5000, default_value_if("quick", "true", "500"), value_parser = value_parser!(u64).range(1..=10_000))]
     pub(crate) events: u64,
+    /// Connections that are held open, idle.
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u64).range(1..=10_000))]
+    pub(crate) idle: u64,
     /// The nuncio program.
     #[arg(long, value_name = "FILE")]
     pub(crate) nuncio: PathBuf,
@@ -107,8 +114,20 @@ mod tests {
     fn the_arguments_are_consistent() {
         use clap::CommandFactory;
         Args::command().debug_assert();
+        let args = parsed(&[]);
+        assert_eq!((args.kinds().len(), args.contenders().len()), (6, 8));
+    }
+
+    #[test]
+    fn a_quick_run_is_shorter_and_overruled() {
+        let (full, quick) = (parsed(&[]), parsed(&["--quick"]));
+        assert!(quick.rounds < full.rounds && quick.seconds < full.seconds);
+        assert!(quick.tasks < full.tasks && quick.events < full.events);
+        assert_eq!(parsed(&["--quick", "--rounds", "7"]).rounds, 7);
+    }
+
+    fn parsed(more: &[&str]) -> Args {
         let paths = ["bench/run", "--nuncio", "n", "--bin", "b", "--out", "o"];
-        let args = Args::try_parse_from(paths).unwrap();
-        assert_eq!((args.kinds().len(), args.contenders().len()), (5, 8));
+        Args::try_parse_from(paths.iter().chain(more)).unwrap()
     }
 }

@@ -1,5 +1,7 @@
 //! The kinds of load: how each is asked for, and which of its figures are told.
 
+use std::cmp::Ordering;
+
 use clap::ValueEnum;
 use serde_json::Value;
 
@@ -11,7 +13,7 @@ use crate::{
 /// Pages of a list run.
 const PAGES: u64 = 200;
 /// Tasks on a page.
-const PAGE: u64 = 50;
+pub(crate) const PAGE: u64 = 50;
 /// The agent's pause before a fan-out, in milliseconds.
 const GATHER_MS: u64 = 1500;
 
@@ -28,6 +30,8 @@ pub(crate) enum Kind {
     List,
     /// One task, many followers.
     Fanout,
+    /// The memory of connections that are held open.
+    Idle,
 }
 
 impl Kind {
@@ -38,10 +42,11 @@ impl Kind {
             Self::Get => "get",
             Self::List => "list",
             Self::Fanout => "fanout",
+            Self::Idle => "idle",
         }
     }
 
-    /// What a rate counts.
+    /// What its figure counts.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Send => "sends/s",
@@ -49,7 +54,21 @@ impl Kind {
             Self::Get => "gets/s",
             Self::List => "pages/s",
             Self::Fanout => "deliveries/s",
+            Self::Idle => "KB/connection",
         }
+    }
+
+    /// Of rates the higher is better, of memory the lower.
+    pub(crate) fn better(self, one: f64, other: f64) -> Ordering {
+        match self {
+            Self::Idle => other.total_cmp(&one),
+            _ => one.total_cmp(&other),
+        }
+    }
+
+    /// Whether its runs have times of single requests.
+    pub(crate) fn has_percentiles(self) -> bool {
+        !matches!(self, Self::Fanout | Self::Idle)
     }
 
     /// The floor keeps no tasks, so it has no list of them.
@@ -75,6 +94,7 @@ impl Kind {
                 vec![
                     ("--n", PAGES),
                     ("--page-size", PAGE),
+                    ("--total", args.tasks),
                     ("--secs", args.seconds),
                 ]
             }
@@ -83,6 +103,7 @@ impl Kind {
                 ("--events", args.events),
                 ("--start-ms", GATHER_MS),
             ],
+            Self::Idle => vec![("--connections", args.idle)],
         };
         let pairs = pairs
             .iter()
@@ -92,8 +113,9 @@ impl Kind {
             .collect()
     }
 
-    /// How many a second. One list is asked for at a time, so its rate is that of its median.
-    pub(crate) fn rate(self, line: &Value) -> f64 {
+    /// How many a second; of idle connections, what each takes. One list is asked for at a time, so
+    /// its rate is that of its median.
+    pub(crate) fn figure(self, line: &Value) -> f64 {
         match self {
             Self::Send | Self::Get => number(line, "rps"),
             Self::Stream => number(line, "streams_per_s"),
@@ -102,6 +124,7 @@ impl Kind {
                 ms => 1000.0 / ms,
             },
             Self::Fanout => number(line, "delivered_per_s_from_emit"),
+            Self::Idle => number(line, "kb_per_connection"),
         }
     }
 
@@ -112,6 +135,7 @@ impl Kind {
             Self::Stream => number(line, "srv_cpu_us_per_stream"),
             Self::List => number(line, "srv_cpu_ms_per_req") * 1000.0,
             Self::Fanout => number(line, "srv_cpu_us_per_delivery"),
+            Self::Idle => number(line, "srv_cpu_us_per_connection"),
         }
     }
 

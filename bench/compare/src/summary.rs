@@ -31,9 +31,10 @@ enum Aim {
 /// One contender's medians.
 #[derive(Debug)]
 struct Row {
+    kind: Kind,
     contender: Contender,
-    rate: f64,
-    /// From the slowest round to the fastest, as a share of the median.
+    figure: f64,
+    /// From the least to the greatest figure of a round, as a share of the median.
     spread: f64,
     p50_ms: f64,
     p99_ms: f64,
@@ -48,18 +49,22 @@ impl Row {
         let over = |figure: &dyn Fn(&Sample) -> f64| {
             median(samples.iter().map(|sample| figure(sample)).collect())
         };
-        let rates: Vec<f64> = samples
+        let figures: Vec<f64> = samples
             .iter()
-            .map(|sample| kind.rate(&sample.raw))
+            .map(|sample| kind.figure(&sample.raw))
             .collect();
-        let (low, high) = rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), rate| {
-            (l.min(*rate), h.max(*rate))
-        });
-        let rate = median(rates);
+        let low = figures.iter().copied().fold(f64::MAX, f64::min);
+        let high = figures.iter().copied().fold(0.0, f64::max);
+        let figure = median(figures);
         Self {
+            kind,
             contender,
-            rate,
-            spread: if rate > 0.0 { (high - low) / rate } else { 0.0 },
+            figure,
+            spread: if figure > 0.0 {
+                (high - low) / figure
+            } else {
+                0.0
+            },
             p50_ms: over(&|sample| kind.p50_ms(&sample.raw)),
             p99_ms: over(&|sample| number(&sample.raw, "p99_ms")),
             cpu_us: over(&|sample| kind.cpu_us(&sample.raw)),
@@ -70,6 +75,46 @@ impl Row {
                 .sum(),
             others: over(&|sample| sample.others),
         }
+    }
+
+    /// How many times as much as another. What has answered wrongly is compared with nothing.
+    fn times(&self, other: &Self) -> Option<f64> {
+        let fine = self.errors + other.errors == 0.0 && other.figure > 0.0;
+        fine.then(|| self.figure / other.figure)
+    }
+
+    fn line(&self, same: Option<&Self>, best: Option<&Self>) -> String {
+        let ratio = |to: Option<&Self>| {
+            to.and_then(|to| self.times(to))
+                .map_or_else(none, |times| format!("{times:.2}"))
+        };
+        let p50 = match self.kind {
+            Kind::Idle => none(),
+            _ => millis(self.p50_ms),
+        };
+        let p99 = if self.kind.has_percentiles() {
+            millis(self.p99_ms)
+        } else {
+            none()
+        };
+        let disturbed = if self.others > DISTURBED {
+            " (disturbed)"
+        } else {
+            ""
+        };
+        format!(
+            "| {} | {} | {:.*} | {} | {} | {p50} | {p99} | {:.1} | {:.0} | {:.0} %{disturbed} | {} |",
+            self.contender.make,
+            self.contender.threads,
+            usize::from(self.kind == Kind::Idle),
+            self.figure,
+            ratio(same),
+            ratio(best),
+            self.cpu_us,
+            self.peak_mb,
+            self.spread * 100.0,
+            self.errors,
+        )
     }
 }
 
@@ -97,16 +142,16 @@ fn rows(kind: Kind, samples: &[Sample]) -> Vec<Row> {
 /// The table of a kind, in Markdown.
 pub(crate) fn table(kind: Kind, samples: &[Sample]) -> String {
     let rows = rows(kind, samples);
-    let best_peer = best(&rows, Make::PeerA2aLf);
+    let peers_best = best(&rows, Make::PeerA2aLf);
     let mut text = format!("\n### {}\n\n", kind.name());
-    let last = if kind == Kind::Fanout {
+    let p50 = if kind == Kind::Fanout {
         "to the last, ms"
     } else {
         "p50 ms"
     };
     let _ = writeln!(
         text,
-        "| server | threads | {} | × peer, same threads | × peer's best | {last} | p99 ms | \
+        "| server | threads | {} | × peer, same threads | × peer's best | {p50} | p99 ms | \
          CPU µs each | peak MB | spread | errors |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
         kind.unit()
     );
@@ -115,30 +160,7 @@ pub(crate) fn table(kind: Kind, samples: &[Sample]) -> String {
             peer.contender.make == Make::PeerA2aLf
                 && peer.contender.threads == row.contender.threads
         });
-        let disturbed = if row.others > DISTURBED {
-            " (disturbed)"
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {:.0} | {} | {} | {} | {} | {:.1} | {:.0} | {:.0} %{disturbed} | {} |",
-            row.contender.make,
-            row.contender.threads,
-            row.rate,
-            ratio(row.rate, same.map(|peer| peer.rate)),
-            ratio(row.rate, best_peer.map(|peer| peer.rate)),
-            millis(row.p50_ms),
-            if kind == Kind::Fanout {
-                "–".to_owned()
-            } else {
-                millis(row.p99_ms)
-            },
-            row.cpu_us,
-            row.peak_mb,
-            row.spread * 100.0,
-            row.errors,
-        );
+        let _ = writeln!(text, "{}", row.line(same, peers_best));
     }
     text
 }
@@ -153,10 +175,10 @@ pub(crate) fn aims(samples: &[Sample]) -> String {
         };
         let (reached, figure, asked) = match aim {
             Aim::TimesThePeer(times) => {
-                let Some(peer) = best(&rows, Make::PeerA2aLf) else {
+                let Some(ratio) = best(&rows, Make::PeerA2aLf).and_then(|peer| own.times(peer))
+                else {
                     continue;
                 };
-                let ratio = own.rate / peer.rate.max(f64::MIN_POSITIVE);
                 (
                     ratio >= times,
                     format!("{ratio:.2} × the peer"),
@@ -164,7 +186,7 @@ pub(crate) fn aims(samples: &[Sample]) -> String {
                 )
             }
             Aim::Within(ms) => (
-                own.p50_ms < ms,
+                own.p50_ms < ms && own.errors == 0.0,
                 format!("{} ms", millis(own.p50_ms)),
                 format!("< {ms} ms"),
             ),
@@ -187,10 +209,10 @@ pub(crate) fn aims(samples: &[Sample]) -> String {
 pub(crate) fn line(sample: &Sample) -> String {
     let (kind, raw) = (sample.kind, &sample.raw);
     format!(
-        "{:<6} {:<33} {:>9.0} {:<12} {:>7.1} µs  errors {}, others' CPU {:.0} %",
+        "{:<6} {:<33} {:>9.0} {:<13} {:>7.1} µs  errors {}, others' CPU {:.0} %",
         kind.name(),
         sample.contender.name(),
-        kind.rate(raw),
+        kind.figure(raw),
         kind.unit(),
         kind.cpu_us(raw),
         number(raw, "errors"),
@@ -198,16 +220,18 @@ pub(crate) fn line(sample: &Sample) -> String {
     )
 }
 
+/// The best of a server's runtimes; one that has answered wrongly is not, where another has not.
 fn best(rows: &[Row], make: Make) -> Option<&Row> {
     let own = rows.iter().filter(|row| row.contender.make == make);
-    own.max_by(|a, b| a.rate.total_cmp(&b.rate))
+    own.max_by(|a, b| {
+        let fewer_errors = b.errors.total_cmp(&a.errors);
+        fewer_errors.then_with(|| a.kind.better(a.figure, b.figure))
+    })
 }
 
-fn ratio(rate: f64, to: Option<f64>) -> String {
-    match to {
-        Some(to) if to > 0.0 => format!("{:.2}", rate / to),
-        _ => "–".to_owned(),
-    }
+/// What stands where there is no figure.
+fn none() -> String {
+    "–".to_owned()
 }
 
 fn millis(ms: f64) -> String {
@@ -248,6 +272,16 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(vec![]), 0.0);
+    }
+
+    #[test]
+    fn wrong_answers_have_no_ratio() {
+        let mut peer = sample(Make::PeerA2aLf, 1, 200.0);
+        peer.raw["errors"] = json!(1);
+        let samples = [sample(Make::NuncioSqlite, 1, 300.0), peer];
+        let table = table(Kind::Send, &samples);
+        assert!(table.contains("| 300 | – | – |"), "{table}");
+        assert_eq!(aims(&samples), "");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! whatever a real server takes beyond this is what it does for its keep.
 //!
 //! Streams go through `axum::response::sse`. A fan-out is one broadcast channel for each running
-//! task, whose events are encoded once.
+//! task, whose results are encoded once; each follower's request id is put around them.
 
 mod model;
 
@@ -32,17 +32,21 @@ use model::{IdParams, Message, Payload, RpcError, RpcRequest, SendParams, Status
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
-/// Events that a subscriber may be behind.
-const BACKLOG: usize = 1024;
+/// Events that a subscriber may be behind: more than any fan-out that is asked for, since whoever is
+/// further behind gets no more.
+const BACKLOG: usize = 16 << 10;
+/// What a read is answered with: the text that `a2aload get` has sent.
+const TEXT: &str = "The quick brown fox jumps over the lazy dog, sixty-four bytes ok.";
 
-type Frame = Arc<str>;
+/// The result that an event carries, encoded, whoever follows.
+type Encoded = Arc<RawValue>;
 
 /// The fan-outs under way, by task.
 #[derive(Debug, Clone, Default)]
-struct Fans(Arc<Mutex<HashMap<String, broadcast::Sender<Frame>>>>);
+struct Fans(Arc<Mutex<HashMap<String, broadcast::Sender<Encoded>>>>);
 
 impl Fans {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, broadcast::Sender<Frame>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, broadcast::Sender<Encoded>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,8 +77,8 @@ fn answer(fans: &Fans, request: &RpcRequest<'_>) -> Result<Response, RpcError> {
         }
         "GetTask" => {
             let IdParams { id } = request.params()?;
-            let task = Task::new(Status::completed()).with(artifact("echo: hello".into()));
-            result(request.id, &task.asked(Message::user("hello")).named(id))
+            let task = Task::new(Status::completed()).with(artifact(format!("echo: {TEXT}")));
+            result(request.id, &task.asked(Message::user(TEXT)).named(id))
         }
         "SendStreamingMessage" => {
             let SendParams { message } = request.params()?;
@@ -98,12 +102,12 @@ fn stream(fans: Fans, id: Option<&RawValue>, message: Message) -> Result<Respons
     let id = id.map(ToOwned::to_owned);
     let task = Task::new(Status::working()).asked(message);
     let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
-    let first = frame(id.as_deref(), &Payload::Task(task))?;
-    let (fan, _) = broadcast::channel::<Frame>(if followed { BACKLOG } else { 1 });
+    let first = encoded(&Payload::Task(task))?;
+    let (fan, _) = broadcast::channel::<Encoded>(if followed { BACKLOG } else { 1 });
     if followed {
         fans.lock().insert(task_id.clone(), fan.clone());
     }
-    let events = async_stream::stream! {
+    let results = async_stream::stream! {
         yield first;
         if !start.is_zero() {
             tokio::time::sleep(start).await;
@@ -114,47 +118,55 @@ fn stream(fans: Fans, id: Option<&RawValue>, message: Message) -> Result<Respons
             }
             let chunk = artifact(format!("chunk {i}"));
             let update = Payload::chunk(&task_id, &context_id, chunk, i > 0, i + 1 == chunks);
-            let Ok(frame) = frame(id.as_deref(), &update) else { return };
+            let Ok(result) = encoded(&update) else { return };
             if followed {
                 // To have no follower is fine.
-                let _ = fan.send(frame.clone());
+                let _ = fan.send(result.clone());
             }
-            yield frame;
+            yield result;
         }
         let update = Payload::status(&task_id, &context_id, Status::completed());
-        let Ok(frame) = frame(id.as_deref(), &update) else { return };
+        let Ok(result) = encoded(&update) else { return };
         if followed {
-            let _ = fan.send(frame.clone());
+            let _ = fan.send(result.clone());
             fans.lock().remove(&task_id);
         }
-        yield frame;
+        yield result;
     };
-    Ok(sse(events))
+    Ok(sse(id, results))
 }
 
 fn subscribe(fans: &Fans, id: Option<&RawValue>, task_id: String) -> Result<Response, RpcError> {
     let fan = fans.lock().get(&task_id).map(broadcast::Sender::subscribe);
     let mut fan = fan.ok_or(RpcError::NO_TASK)?;
     let task = Task::new(Status::working()).named(task_id);
-    let first = frame(id, &Payload::Task(task))?;
-    Ok(sse(async_stream::stream! {
+    let first = encoded(&Payload::Task(task))?;
+    let results = async_stream::stream! {
         yield first;
-        while let Ok(frame) = fan.recv().await {
-            yield frame;
+        while let Ok(result) = fan.recv().await {
+            yield result;
         }
-    }))
+    };
+    Ok(sse(id.map(ToOwned::to_owned), results))
 }
 
-fn sse(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    let events = frames.map(|frame| Ok::<_, Infallible>(Event::default().data(&*frame)));
+fn sse(
+    id: Option<Box<RawValue>>,
+    results: impl Stream<Item = Encoded> + Send + 'static,
+) -> Response {
+    let id = id.map_or_else(|| "null".to_owned(), |id| id.get().to_owned());
+    let events = results.map(move |result| {
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get());
+        Ok::<_, Infallible>(Event::default().data(frame))
+    });
     Sse::new(events)
         .keep_alive(KeepAlive::default())
         .into_response()
 }
 
-fn frame(id: Option<&RawValue>, update: &Payload<'_>) -> Result<Frame, RpcError> {
-    let text = serde_json::to_string(&model::Reply::new(id, update));
-    text.map(Into::into).map_err(|_| RpcError::INTERNAL)
+fn encoded(update: &Payload<'_>) -> Result<Encoded, RpcError> {
+    let value = serde_json::value::to_raw_value(update);
+    value.map(Into::into).map_err(|_| RpcError::INTERNAL)
 }
 
 fn result(id: Option<&RawValue>, result: &impl serde::Serialize) -> Result<Response, RpcError> {

@@ -18,7 +18,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{RunError, Session, quote};
+use super::{
+    RunError, Session,
+    reading::{Reading, Script},
+};
 use crate::{
     args::FanoutArgs,
     proc::{Cost, Memory, Meter},
@@ -121,11 +124,11 @@ async fn follow(
     let task = told.ok().and_then(Result::ok).ok_or(RunError::NoTask)?;
     // The agent's pause began just before its task had an id.
     let emits_at = Instant::now() + Duration::from_millis(args.start_ms);
-    let seen = Seen::default();
+    let (seen, script) = (Seen::default(), Script::new(args.events));
     let before = session.processes.resident()?;
     let meter = Meter::start(&session.processes)?;
     let followers: FuturesUnordered<_> = (0..args.subs)
-        .map(|n| follower(session, args, n, &task, &seen))
+        .map(|n| follower(session, args, n, &task, &script, &seen))
         .collect();
     let gathered = gather(session, args, started, emits_at, &seen);
     let ((), gathered) = join(followers.collect::<()>(), gathered).await;
@@ -143,37 +146,33 @@ async fn follow(
 }
 
 /// One follower, from its subscription to the end of its stream.
-async fn follower(session: &Session, args: &FanoutArgs, n: u64, task: &str, seen: &Seen) {
+async fn follower(
+    session: &Session,
+    args: &FanoutArgs,
+    n: u64,
+    task: &str,
+    script: &Script,
+    seen: &Seen,
+) {
     sleep(BATCH_GAP * u32::try_from(n / BATCH).unwrap_or(u32::MAX)).await;
-    let (mut events, mut chunks, mut ended) = (0_u64, 0, false);
-    let mut refusal = String::new();
-    let request = session.requests.subscribe(n + 2, task);
+    // The starter's request is number 1.
+    let n = n + 2;
+    let mut reading = Reading::new(script, session.requests.id_mark(n));
+    let mut attached = false;
+    let request = session.requests.subscribe(n, task);
     let mut client = session.client();
     let stream = client.events(&request, patience(args), |data| {
-        if events == 0 {
+        if !attached {
+            attached = true;
             seen.attached.set(seen.attached.get() + 1);
         }
-        events += 1;
-        match EventKind::of(data) {
-            EventKind::Artifact => {
-                chunks += 1;
-                seen.delivery();
-            }
-            EventKind::Error => refusal = quote(data),
-            event => ended |= event.is_end(),
+        if reading.add(data) == EventKind::Artifact {
+            seen.delivery();
         }
     });
-    let outcome = stream.await;
-    if ended && chunks == args.events {
-        seen.complete.set(seen.complete.get() + 1);
-    }
-    let mut failures = seen.failures.borrow_mut();
-    match outcome {
-        Err(failure) => failures.record(&failure),
-        Ok(()) if !ended || chunks != args.events => {
-            failures.record(&format!("ended early, final={ended} {refusal}"));
-        }
-        Ok(()) => {}
+    match stream.await.and_then(|()| reading.check()) {
+        Ok(()) => seen.complete.set(seen.complete.get() + 1),
+        Err(failure) => seen.failures.borrow_mut().record(&failure),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod fanout;
 pub(crate) mod get;
 pub(crate) mod idle;
 pub(crate) mod list;
+mod reading;
 pub(crate) mod send;
 pub(crate) mod stream;
 
@@ -16,7 +17,10 @@ use std::{
 };
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use list::PageError;
 use memchr::memmem;
+use reading::Wrong;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
@@ -60,8 +64,14 @@ pub(crate) enum Failure {
     Answer { status: u16, body: String },
     #[error("http {status} and no stream: {body}")]
     NoStream { status: u16, body: String },
-    #[error("the stream is not as asked for: {0}")]
-    Shape(String),
+    #[error(transparent)]
+    Page(#[from] PageError),
+    #[error("the stream is not as asked for: {what} ({letters}) {said}")]
+    Stream {
+        what: Wrong,
+        letters: String,
+        said: String,
+    },
 }
 
 /// One server, and what is said to it.
@@ -102,7 +112,7 @@ impl Session {
         }
     }
 
-    /// The mark of a completed task.
+    /// The state of a completed task.
     fn completed(&self) -> &'static str {
         match self.requests.dialect {
             Dialect::JsonRpc03 => "\"completed\"",
@@ -118,22 +128,32 @@ impl Session {
         text: &str,
     ) -> Result<&'c [u8], Failure> {
         let status = client.exchange(&self.requests.send(n, text)).await?;
-        check(status, &client.body, &["echo: ", self.completed()])?;
+        self.check(n, status, &client.body, &[&echo(text), self.completed()])?;
         Ok(&client.body)
+    }
+
+    /// Whether an answer is the result of request `n` with all these marks in it. The text is
+    /// searched and not parsed, for the reason given at
+    /// [`EventKind::of`](crate::sse::EventKind::of).
+    fn check(&self, n: u64, status: u16, body: &[u8], marks: &[&str]) -> Result<(), Failure> {
+        let has = |mark: &str| memmem::find(body, mark.as_bytes()).is_some();
+        let fine = status == 200
+            && self.requests.id_mark(n).is_in(body)
+            && marks.iter().all(|mark| has(mark))
+            && !has("\"error\"");
+        if fine {
+            return Ok(());
+        }
+        Err(Failure::Answer {
+            status,
+            body: quote(body),
+        })
     }
 }
 
-/// Whether an answer is a result with all these marks in it. The text is searched and not parsed,
-/// for the reason given at [`EventKind::of`](crate::sse::EventKind::of).
-fn check(status: u16, body: &[u8], marks: &[&str]) -> Result<(), Failure> {
-    let has = |mark: &str| memmem::find(body, mark.as_bytes()).is_some();
-    if status == 200 && marks.iter().all(|mark| has(mark)) && !has("\"error\"") {
-        return Ok(());
-    }
-    Err(Failure::Answer {
-        status,
-        body: quote(body),
-    })
+/// What the agent makes of a text, as JSON.
+fn echo(text: &str) -> String {
+    Value::from(format!("echo: {text}")).to_string()
 }
 
 fn quote(body: &[u8]) -> String {
@@ -150,6 +170,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Whether the connection was left open by the last exchange.
+    pub(crate) fn is_open(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// A request and its whole answer; returns the status.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<u16, Failure> {
         let exchange = async {

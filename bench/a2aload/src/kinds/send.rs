@@ -1,6 +1,10 @@
-//! `send`: messages, each answered with a completed task that echoes it.
+//! `send`: messages, each answered with a completed task that echoes it. No two texts are alike, so
+//! that an answer to another message is told from its own.
 
-use std::{cell::Cell, time::Instant};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use super::{RunError, Session, Tally, closed_loop};
 use crate::{args::SendArgs, proc::Cost, proc::Meter, report::Report, stats::rate};
@@ -14,16 +18,16 @@ pub(crate) async fn run(session: &Session, args: &SendArgs) -> Result<Report, Ru
     if !args.no_warm {
         let mut client = session.client();
         for n in 0..WARM_UP {
-            session
-                .send(&mut client, WARM_UP_IDS + n, &args.text)
-                .await?;
+            let n = WARM_UP_IDS + n;
+            session.send(&mut client, n, &own(&args.text, n)).await?;
         }
     }
     let (tally, bytes) = (Tally::default(), Cell::new(0));
     let meter = Meter::start(&session.processes)?;
     let span = closed_loop(session, args.load, async |client, n| {
+        let text = own(&args.text, n);
         let began = Instant::now();
-        let outcome = session.send(client, n, &args.text).await;
+        let outcome = session.send(client, n, &text).await;
         tally.record(outcome.map(|body| bytes.set(body.len())), began.elapsed());
     })
     .await;
@@ -34,14 +38,12 @@ pub(crate) async fn run(session: &Session, args: &SendArgs) -> Result<Report, Ru
     Ok(report)
 }
 
+fn own(text: &str, n: u64) -> String {
+    format!("{text} {n}")
+}
+
 /// What `send` and `get` both tell.
-pub(super) fn fill(
-    report: &mut Report,
-    tally: Tally,
-    span: std::time::Duration,
-    bytes: usize,
-    cost: &Cost,
-) {
+pub(super) fn fill(report: &mut Report, tally: Tally, span: Duration, bytes: usize, cost: &Cost) {
     let mut latencies = tally.latencies.into_inner();
     let ok = latencies.len() as u64;
     report

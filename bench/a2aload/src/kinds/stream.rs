@@ -7,12 +7,14 @@ use std::{
     time::Instant,
 };
 
-use super::{Failure, PATIENCE, RunError, Session, Tally, closed_loop};
+use super::{
+    PATIENCE, RunError, Session, Tally, closed_loop,
+    reading::{Reading, Script},
+};
 use crate::{
     args::StreamArgs,
     proc::Meter,
     report::Report,
-    sse::EventKind,
     stats::{Latencies, rate},
 };
 
@@ -21,6 +23,7 @@ const SHAPES: usize = 3;
 
 pub(crate) async fn run(session: &Session, args: &StreamArgs) -> Result<Report, RunError> {
     let text = format!("stream:{}", args.chunks);
+    let script = Script::new(args.chunks);
     let (tally, first) = (Tally::default(), RefCell::new(Latencies::default()));
     let (events, shapes) = (
         Cell::new(0_u64),
@@ -29,18 +32,20 @@ pub(crate) async fn run(session: &Session, args: &StreamArgs) -> Result<Report, 
     let meter = Meter::start(&session.processes)?;
     let span = closed_loop(session, args.load, async |client, n| {
         let began = Instant::now();
-        let mut shape = Shape::default();
+        let mut reading = Reading::new(&script, session.requests.id_mark(n));
+        let mut seen = 0;
         let request = session.requests.stream(n, &text);
         let outcome = client.events(&request, PATIENCE, |data| {
-            if shape.letters.is_empty() {
+            if seen == 0 {
                 first.borrow_mut().record(began.elapsed());
             }
-            events.set(events.get() + 1);
-            shape.add(EventKind::of(data));
+            seen += 1;
+            reading.add(data);
         });
-        let outcome = outcome.await.and_then(|()| shape.check(args.chunks));
+        let outcome = outcome.await.and_then(|()| reading.check());
         tally.record(outcome, began.elapsed());
-        *shapes.borrow_mut().entry(shape.letters).or_default() += 1;
+        events.set(events.get() + seen);
+        *shapes.borrow_mut().entry(reading.letters).or_default() += 1;
     })
     .await;
     let cost = meter.finish()?;
@@ -82,52 +87,4 @@ pub(crate) async fn run(session: &Session, args: &StreamArgs) -> Result<Report, 
         )
         .cost(&cost);
     Ok(report)
-}
-
-/// The events of a stream, a letter each.
-#[derive(Debug, Default)]
-struct Shape {
-    letters: String,
-    chunks: u64,
-    ended: bool,
-}
-
-impl Shape {
-    fn add(&mut self, event: EventKind) {
-        self.letters.push(event.letter());
-        self.chunks += u64::from(event == EventKind::Artifact);
-        self.ended = event.is_end();
-    }
-
-    /// Every chunk there, and nothing after the end. A stream that is no more than the finished
-    /// task says all there is too.
-    fn check(&self, chunks: u64) -> Result<(), Failure> {
-        if self.ended && (self.chunks == chunks || self.letters.ends_with('T')) {
-            return Ok(());
-        }
-        Err(Failure::Shape(self.letters.clone()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_has_all_its_chunks_and_an_end() {
-        use EventKind::{Artifact, Status, Task};
-        let (end, task) = (Status { ended: true }, Task { ended: true });
-        for (events, fine) in [
-            (&[Artifact, Artifact, end][..], true),
-            (&[Artifact, end], false),
-            (&[Artifact, Artifact], false),
-            (&[Artifact, end, Artifact], false),
-            (&[task], true),
-            (&[], false),
-        ] {
-            let mut shape = Shape::default();
-            events.iter().for_each(|event| shape.add(*event));
-            assert_eq!(shape.check(2).is_ok(), fine, "{}", shape.letters);
-        }
-    }
 }
