@@ -115,17 +115,17 @@ impl Subscriber {
         self.snapshot(last);
     }
 
-    fn run(mut self, habit: Habit, ready: &Gate) {
+    fn run(mut self, habit: &Habit, ready: &Gate) {
         self.snapshot(BEFORE);
         ready.open();
         while self.last < LAST {
             self.step();
-            match &habit {
+            match habit {
                 Habit::Pauses(go_on) if self.last == EVENTS / 5 => {
                     go_on.recv_timeout(PATIENCE).expect("it is told to go on");
                     std::thread::sleep(Duration::from_secs(1));
                 }
-                Habit::BreaksOff if self.last % (EVENTS / 4) == 0 => self.break_off(),
+                Habit::BreaksOff if self.last.is_multiple_of(EVENTS / 4) => self.break_off(),
                 _ => {}
             }
         }
@@ -195,7 +195,7 @@ async fn fan_out(world: World) {
         let thread = std::thread::Builder::new()
             .stack_size(512 << 10)
             .spawn(move || {
-                Subscriber::open(address, &request, 0).run(habit, &ready);
+                Subscriber::open(address, &request, 0).run(&habit, &ready);
             });
         threads.push(thread.expect("a thread can be made"));
     }

@@ -1,6 +1,7 @@
 //! The server as its clients see it: a real socket, real bytes, scripted agents. Each scenario
 //! runs over both stores and both versions where it makes a difference.
 
+mod access;
 mod fanout;
 mod harness;
 mod lifecycle;

@@ -8,10 +8,10 @@ mod sse;
 mod stores;
 
 pub(crate) use agents::{Gate, Script, counted, script};
-pub(crate) use http::{Answer, Connection, Head, request};
-pub(crate) use peer::{Dialect, Peer, RpcError, asking, send, text_message};
+pub(crate) use http::{Answer, Connection, request};
+pub(crate) use peer::{Dialect, Peer, asking, send, text_message};
 pub(crate) use server::{House, Mounted, Setting, State};
-pub(crate) use sse::{Frame, Sse};
+pub(crate) use sse::Frame;
 pub(crate) use stores::{FailingStore, StoreKind};
 
 use std::time::Duration;

@@ -4,8 +4,8 @@ use crate::harness::{
     Gate, House, World, asking, counted, eventually, everywhere, script, send, text_message,
 };
 use nuncio_server::core::{
-    AgentCard, ContextId, GetTask, Part, PartContent, PushConfig, Request, Response, Role, TaskId,
-    TaskState,
+    AgentCard, ContextId, GetTask, Message, Part, PartContent, PushConfig, Request, Response, Role,
+    TaskId, TaskState,
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -102,7 +102,7 @@ async fn a_question_answers_the_send_while_the_turn_goes_on() {
             .await
             .unwrap();
         assert_eq!(task.status.message.unwrap().text(), "hello bob");
-        let said: Vec<_> = task.history.iter().map(|message| message.text()).collect();
+        let said: Vec<_> = task.history.iter().map(Message::text).collect();
         assert_eq!(said, ["hi", "who?", "bob"]);
     })
     .await;

@@ -20,12 +20,12 @@ fn as_told() -> crate::harness::Script {
 async fn twelve(peer: &Peer) -> Vec<Task> {
     let mut tasks = Vec::new();
     for n in 0..12 {
-        let context = ContextId::new(["even", "odd"][n % 2]).unwrap();
+        let context = ContextId::new(["even", "odd"][n % 2]).expect("an id");
         let text = ["done", "ask", "fail"][n % 3];
         tasks.push(
             peer.send(asking::in_context(send(text), &context))
                 .await
-                .unwrap(),
+                .expect("the message is taken"),
         );
     }
     tasks
@@ -34,7 +34,7 @@ async fn twelve(peer: &Peer) -> Vec<Task> {
 async fn all_pages(peer: &Peer, mut list: ListTasks) -> Vec<Task> {
     let mut all = Vec::new();
     loop {
-        let page = peer.list(list.clone()).await.unwrap();
+        let page = peer.list(list.clone()).await.expect("there is a page");
         assert!(page.tasks.len() <= page.page_size as usize);
         all.extend(page.tasks);
         if page.next_page_token.is_empty() {

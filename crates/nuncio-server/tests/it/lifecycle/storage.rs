@@ -24,7 +24,7 @@ fn serve(world: World, agent: crate::harness::Script) -> (House, Peer, Failing) 
 
 async fn ends_as(peer: &Peer, id: &TaskId, state: TaskState) -> nuncio_server::core::Task {
     eventually("the task ends", async || {
-        let task = peer.get(id).await.unwrap();
+        let task = peer.get(id).await.expect("the task is there");
         task.status.state.is_terminal().then(|| {
             assert_eq!(task.status.state, state);
             task

@@ -6,7 +6,7 @@ use crate::harness::{
 };
 use nuncio_server::{
     AgentError,
-    core::{Artifact, ArtifactId, ListTasks, Part, TaskId, TaskState},
+    core::{Artifact, ArtifactId, ListTasks, Message, Part, TaskId, TaskState},
     store::{Maintenance, MemoryStore, Retention},
 };
 use std::sync::{Arc, atomic::Ordering};
@@ -67,7 +67,7 @@ async fn a_continuation_keeps_the_task_its_artifacts_and_its_history() {
         let third = peer.send(third).await.unwrap();
         assert_eq!(third.id, first.id);
         assert_eq!(third.artifacts.len(), 3);
-        let said: Vec<_> = third.history.iter().map(|message| message.text()).collect();
+        let said: Vec<_> = third.history.iter().map(Message::text).collect();
         assert_eq!(said, ["one", "one?", "two", "two?", "three"]);
         assert_eq!(third.status.message.as_ref().unwrap().text(), "bye");
         assert_eq!(third.status.state, TaskState::Completed);

@@ -52,8 +52,8 @@ async fn run_both_turns(peer: &Peer, gate: &Gate) -> (TaskId, Vec<Frame>) {
     let snapshot = second.frame().await;
     assert_eq!(snapshot.id, Some(ANSWER));
     frames.extend(second.rest().await);
-    let ids: Vec<_> = frames.iter().map(|frame| frame.id.unwrap()).collect();
-    let all: Vec<_> = (1..=LAST).filter(|seq| *seq != ANSWER).collect();
+    let ids: Vec<_> = frames.iter().map(|frame| frame.id).collect();
+    let all: Vec<_> = (1..=LAST).filter(|seq| *seq != ANSWER).map(Some).collect();
     assert_eq!(ids, all);
     (id, frames)
 }
@@ -80,7 +80,7 @@ fn assert_resumed(last: u64, snapshot: &Frame, rest: &[Frame], all: &[Frame]) {
     };
     let missed: Vec<_> = all
         .iter()
-        .filter(|frame| frame.id.unwrap() > last.max(1))
+        .filter(|frame| frame.id > Some(last.max(1)))
         .cloned()
         .collect();
     assert_eq!(told(rest), told(&missed), "after entry {last}");

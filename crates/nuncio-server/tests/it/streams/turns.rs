@@ -3,7 +3,7 @@
 use crate::harness::{
     Gate, House, Script, World, asking, counted, eventually, everywhere, script, send,
 };
-use nuncio_server::core::{Part, TaskState};
+use nuncio_server::core::{Message, Part, TaskState};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -223,7 +223,7 @@ async fn a_message_that_waits_while_the_task_ends_is_in_the_history_and_answered
         assert_eq!(second.briefs().await.last().unwrap(), "status Completed");
         let task = third.await.unwrap().unwrap();
         assert_eq!(task.status.state, TaskState::Completed);
-        let said: Vec<_> = task.history.iter().map(|message| message.text()).collect();
+        let said: Vec<_> = task.history.iter().map(Message::text).collect();
         assert_eq!(said, ["end", "late", "later"]);
     })
     .await;
