@@ -50,7 +50,7 @@ pub(crate) enum ClientError {
 
 impl ClientError {
     /// An answer that can't be read.
-    pub(crate) fn unreadable(address: impl ToString, error: &DecodeError) -> Self {
+    pub(crate) fn unreadable(address: &impl ToString, error: &DecodeError) -> Self {
         Self::NotA2a {
             address: address.to_string(),
             reason: error.to_string(),

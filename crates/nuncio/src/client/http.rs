@@ -76,9 +76,9 @@ impl Http {
     }
 }
 
-fn client<C: Clone>(connector: C) -> Client<C, Full<Bytes>>
+fn client<C>(connector: C) -> Client<C, Full<Bytes>>
 where
-    C: hyper_util::client::legacy::connect::Connect,
+    C: hyper_util::client::legacy::connect::Connect + Clone,
 {
     Client::builder(TokioExecutor::new()).build(connector)
 }

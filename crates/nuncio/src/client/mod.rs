@@ -245,7 +245,7 @@ fn read_reply(address: &str, id: i64, body: &[u8]) -> Result<(Value, String), Cl
         .map_err(|error| not_a2a(format!("the answer is no JSON: {error}")))?;
     let named = reply.get("id").cloned();
     let result = jsonrpc::decode_reply(reply)
-        .map_err(|error| ClientError::unreadable(address, &error))??;
+        .map_err(|error| ClientError::unreadable(&address, &error))??;
     if named != Some(Value::from(id)) {
         let named = named.unwrap_or_default();
         return Err(not_a2a(format!(

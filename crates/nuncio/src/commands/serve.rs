@@ -140,8 +140,8 @@ async fn serve(config: Config) -> Result<(), CommandError> {
         })
 }
 
-fn failed(error: io::Error) -> CommandError {
-    CommandError::usage(error.to_string())
+fn failed(error: impl Into<io::Error>) -> CommandError {
+    CommandError::usage(error.into().to_string())
 }
 
 fn start_log(config: &Config) -> Result<(), CommandError> {

@@ -71,10 +71,6 @@ impl Server {
         }
     }
 
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }

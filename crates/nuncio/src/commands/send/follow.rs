@@ -127,7 +127,7 @@ pub(super) async fn poll<O: Write, E: Write>(
                 tries = 0;
                 show.event(&Event::Task(task))?;
                 if show.is_over() {
-                    return Ok(show.task_json(&raw)?);
+                    return show.task_json(&raw);
                 }
             }
             Err(error) => match (next(error), PAUSES_MS.get(tries)) {

@@ -175,7 +175,7 @@ async fn call<O: Write, E: Write>(
     };
     show.event(&event)?;
     if no_wait || show.is_over() {
-        return Ok(show.json(&answer.raw)?);
+        return show.json(&answer.raw);
     }
     // The server waited as long as it does, and the task is still at work.
     follow::poll(client, history, show).await

@@ -150,10 +150,12 @@ impl<O: Write, E: Write> Show<O, E> {
         self.state = Some(status.state);
         let known = self.said.as_ref().map(|message| message.id.clone());
         self.said.clone_from(&status.message);
-        if let Some(message) = &status.message {
-            if self.form.early && !self.is_over() && known.as_ref() != Some(&message.id) {
-                self.write_note(&message.text())?;
-            }
+        if let Some(message) = &status.message
+            && self.form.early
+            && !self.is_over()
+            && known.as_ref() != Some(&message.id)
+        {
+            self.write_note(&message.text())?;
         }
         Ok(())
     }
