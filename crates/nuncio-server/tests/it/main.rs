@@ -8,3 +8,4 @@ mod harness;
 mod lifecycle;
 mod regressions;
 mod streams;
+mod transport;
