@@ -71,6 +71,10 @@ impl Server {
     }
 
     /// The routes: JSON-RPC at `/`, the card below `/.well-known/`.
+    ///
+    /// Below a path of a larger application it belongs under [`Router::nest_service`], which
+    /// answers there with and without a trailing slash, as clients may send either;
+    /// [`Router::nest`] answers only without.
     pub fn router(&self) -> Router {
         binding::router(Arc::clone(&self.inner))
     }

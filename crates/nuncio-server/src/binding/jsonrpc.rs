@@ -9,7 +9,7 @@ use super::{
 };
 use crate::server::Inner;
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody as _},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -185,16 +185,14 @@ fn wants_frames(version: ProtocolVersion, headers: &HeaderMap) -> bool {
 
 async fn read_body(inner: &Inner, body: Body) -> Result<Bytes, Response> {
     let limits = inner.engine.limits();
+    // Where the length is said, nobody has to send what is too much to learn that it is.
+    if body.size_hint().lower() > limits.body_bytes as u64 {
+        return Err(too_large(limits.body_bytes));
+    }
     let collected = Limited::new(body, limits.body_bytes).collect();
     match tokio::time::timeout(limits.body_read, collected).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let text = format!(
-                "Request payload validation error: the body is larger than {} bytes",
-                limits.body_bytes
-            );
-            Err(transport_failure(StatusCode::PAYLOAD_TOO_LARGE, text))
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limits.body_bytes)),
         Ok(Err(_)) => Err(transport_failure(
             StatusCode::BAD_REQUEST,
             "Request payload validation error: the body ended early".into(),
@@ -204,6 +202,11 @@ async fn read_body(inner: &Inner, body: Body) -> Result<Bytes, Response> {
             "Request payload validation error: the body took too long to arrive".into(),
         )),
     }
+}
+
+fn too_large(limit: usize) -> Response {
+    let text = format!("Request payload validation error: the body is larger than {limit} bytes");
+    transport_failure(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 /// An error of the transport, with a JSON-RPC error as its body. The connection is closed, for

@@ -2,8 +2,10 @@
 //! runs over both stores and both versions where it makes a difference.
 
 mod access;
+mod bad_input;
 mod fanout;
 mod harness;
 mod lifecycle;
 mod regressions;
 mod streams;
+mod transport;

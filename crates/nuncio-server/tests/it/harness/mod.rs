@@ -9,7 +9,7 @@ mod stores;
 
 pub(crate) use agents::{Gate, Script, counted, script};
 pub(crate) use http::{Answer, Connection, request};
-pub(crate) use peer::{Dialect, Peer, asking, send, text_message};
+pub(crate) use peer::{Dialect, Peer, asking, error_of, send, text_message};
 pub(crate) use server::{House, Mounted, Setting, State};
 pub(crate) use sse::Frame;
 pub(crate) use stores::{FailingStore, StoreKind};
