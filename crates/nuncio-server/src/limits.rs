@@ -17,6 +17,10 @@ pub struct Limits {
     pub turns: usize,
     /// Longest that a send waits before it answers with the task as it stands.
     pub send_wait: Duration,
+    /// How long a stream waits for the agent's first word. Then it begins with the task as
+    /// submitted, so that its reader knows what to cancel or resume; an agent's bare message
+    /// that comes later completes that task.
+    pub first_event: Duration,
     /// Longest that a turn may run before its task fails.
     pub turn: Duration,
     /// How long a canceled agent may take to end by itself.
@@ -57,6 +61,7 @@ impl Default for Limits {
             streams: 10_000,
             turns: 10_000,
             send_wait: Duration::from_secs(300),
+            first_event: Duration::from_secs(1),
             turn: Duration::from_secs(3600),
             cancel_grace: Duration::from_secs(5),
             turn_updates: 1_000_000,

@@ -120,7 +120,8 @@ impl Turn {
     }
 
     /// Takes the next message that reached the task during this turn; waits for one if there is
-    /// none. Messages that are not taken are answered by turns of their own.
+    /// none. Messages that are not taken are answered by turns of their own. Where this future is
+    /// dropped before it resolves, as in a `select!`, no message is lost.
     ///
     /// # Errors
     /// [`AgentError::TurnOver`] when the task is to be canceled.

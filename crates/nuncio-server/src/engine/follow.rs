@@ -9,6 +9,7 @@ use super::live::{Followed, Live, Logged, Shown};
 use nuncio_core::{Message, Task};
 use nuncio_store::StoreError;
 use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
 
 /// Entries taken in one step.
 const STEP: usize = 256;
@@ -31,6 +32,8 @@ pub(crate) struct Follower {
     snapshot: Option<(Box<Task>, u64)>,
     after: u64,
     until: Until,
+    /// When a task that the agent has said nothing of begins without it.
+    birth_due: Option<Instant>,
 }
 
 /// How far a follower reads.
@@ -47,11 +50,13 @@ pub(crate) enum Until {
 impl Follower {
     /// Reads from the beginning of the log.
     pub(crate) fn from_start(live: Arc<Live>, until: Until) -> Self {
+        let birth_due = Instant::now() + live.shared().limits.first_event;
         Self {
             live,
             snapshot: None,
             after: 0,
             until,
+            birth_due: Some(birth_due),
         }
     }
 
@@ -62,6 +67,7 @@ impl Follower {
             snapshot: Some((Box::new(task), seq)),
             after: seq,
             until,
+            birth_due: None,
         }
     }
 
@@ -80,6 +86,12 @@ impl Follower {
     pub(crate) async fn next(&mut self) -> Result<Option<Step>, StoreError> {
         if let Some((task, seq)) = self.snapshot.take() {
             return Ok(Some(Step::Snapshot(task, seq)));
+        }
+        if let Some(due) = self.birth_due {
+            if timeout_at(due, self.live.born()).await.is_err() {
+                self.live.give_birth();
+            }
+            self.birth_due = None;
         }
         while self.until != Until::Done {
             let message = match self.until {

@@ -3,6 +3,7 @@
 
 mod access;
 mod bad_input;
+mod example;
 mod fanout;
 mod harness;
 mod lifecycle;

@@ -84,6 +84,7 @@ fn test_limits() -> Limits {
         cancel_grace: Duration::from_secs(20),
         shutdown_grace: Duration::from_secs(5),
         send_wait: Duration::from_secs(60),
+        first_event: Duration::from_secs(60),
         ..Limits::default()
     }
 }

@@ -4,9 +4,12 @@ use crate::harness::{
     Gate, House, Script, World, asking, counted, eventually, everywhere, script, send,
 };
 use nuncio_server::core::{Message, Part, TaskState};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 /// Echoes each message and asks for the next; `end` ends the task.
@@ -294,6 +297,33 @@ async fn a_turn_may_end_with_the_task_still_working() {
             peer.cancel(&task.id).await.unwrap().status.state,
             TaskState::Canceled
         );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_does_not_wait_for_ever_for_an_agents_first_word() {
+    everywhere(async |world: World| {
+        let go = Gate::new();
+        let wait = go.clone();
+        let agent = script(move |turn| {
+            let wait = wait.clone();
+            async move {
+                wait.pass().await;
+                turn.reply(vec![Part::text("at last")])
+            }
+        });
+        let house = House::with(world, agent, |setting| {
+            setting.limits(|limits| limits.first_event = Duration::from_millis(20))
+        });
+        let peer = house.peer(world.dialect);
+        let mut stream = peer.stream_send(send("hello")).await;
+        let task = stream.frame().await.task();
+        assert_eq!(task.status.state, TaskState::Submitted);
+        assert_eq!(peer.get(&task.id).await.unwrap().id, task.id);
+        go.open();
+        // There is a task by now, so the bare message is what it ends with.
+        assert_eq!(stream.briefs().await, ["status Completed at last"]);
     })
     .await;
 }
