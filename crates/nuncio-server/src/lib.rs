@@ -1,7 +1,7 @@
 //! An A2A server as a library.
 //!
 //! Write an [`Agent`], give it to a [`Server`]: it then speaks A2A 0.3 and 1.0, keeps every task
-//! and every event in a [store](nuncio_store), lets followers resume where they were, and shows
+//! and every event in a [`store`], lets followers resume where they were, and shows
 //! nobody what is not theirs.
 //!
 //! ```no_run

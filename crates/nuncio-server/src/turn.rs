@@ -37,7 +37,7 @@ pub(crate) enum End {
 
 /// One run of an agent: the message to answer, and the ways to answer it.
 ///
-/// Reports ([`working`](Self::working), [`artifact`](Self::artifact), [`chunk`](Self::chunk), …)
+/// Reports ([`working`](Self::working), [`artifact`](Self::artifact), [`chunks`](Self::chunks), …)
 /// return as soon as the report is queued for the store; they wait only where the agent is far
 /// ahead of it. Nobody sees a report before it is committed.
 #[derive(Debug)]
