@@ -235,6 +235,27 @@ async fn who_sends_too_much_before_listening_hears_that_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http_1_0_get_answers_and_streams_that_end_with_the_connection() {
+    everywhere(async |world: World| {
+        let agent = script(|turn| async move { turn.complete_with("done") });
+        let house = House::of(world, agent);
+        let peer = house.peer(world.dialect);
+        for ask in [Request::SendMessage, Request::SendStreamingMessage] {
+            let bytes = peer.request_bytes(&ask(send("hi")));
+            let bytes = String::from_utf8(bytes).expect("a request is text");
+            let mut connection = Connection::open(house.address).await;
+            let older = bytes.replacen("HTTP/1.1", "HTTP/1.0", 1);
+            connection.write(older.as_bytes()).await;
+            let answer = connection.answer().await;
+            assert_eq!(answer.head.get("transfer-encoding"), None);
+            assert!(answer.text().contains("done"), "{}", answer.text());
+            assert!(connection.is_closed().await);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_http_is_shown_the_door() {
     let house = House::of(World::ALL[0], script(|turn| async move { turn.complete() }));
     let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
