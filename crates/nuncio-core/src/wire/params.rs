@@ -86,15 +86,19 @@ fn send(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<SendMessage> {
 
 fn send_configuration(reader: &mut Reader, at: &At<'_>, value: Value) -> Option<SendConfiguration> {
     let mut fields = reader.open(at, value)?;
-    // 0.3's JSON and 0.3's protobuf.
-    for name in ["pushNotificationConfig", "pushNotification"] {
-        fields.alias("taskPushNotificationConfig", name);
-    }
+    // Of 1.0, of 0.3's JSON and of 0.3's protobuf. What is wrong with it is told under the name
+    // that the client gave it.
+    let push_names = [
+        "taskPushNotificationConfig",
+        "pushNotificationConfig",
+        "pushNotification",
+    ];
+    let push_name = push_names.into_iter().find(|name| fields.has(name));
     let blocking = fields.optional(reader, "blocking", super::read::boolean);
     let at_once = fields.optional(reader, "returnImmediately", super::read::boolean);
     Some(SendConfiguration {
         accepted_output_modes: fields.list(reader, "acceptedOutputModes", string),
-        push_config: fields.optional(reader, "taskPushNotificationConfig", push_config),
+        push_config: push_name.and_then(|name| fields.optional(reader, name, push_config)),
         history_length: history_length(reader, &mut fields),
         return_immediately: at_once.unwrap_or(blocking == Some(false)),
     })

@@ -34,9 +34,14 @@ pub(crate) async fn handle(State(inner): State<Arc<Inner>>, request: Request) ->
     let (parts, body) = request.into_parts();
     let principal = match inner.auth.admit(&parts.headers).await {
         Ok(principal) => principal,
-        Err(denied) => return unauthorized(&denied.challenges),
+        Err(denied) => {
+            if !is_waiting(&parts.headers) {
+                hear_out(&inner, body);
+            }
+            return unauthorized(&denied.challenges);
+        }
     };
-    let body = match read_body(&inner, body).await {
+    let body = match read_body(&inner, &parts.headers, body).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -183,16 +188,22 @@ fn wants_frames(version: ProtocolVersion, headers: &HeaderMap) -> bool {
     version == ProtocolVersion::V0_3 && names("text/event-stream") && !names("application/json")
 }
 
-async fn read_body(inner: &Inner, body: Body) -> Result<Bytes, Response> {
+async fn read_body(inner: &Inner, headers: &HeaderMap, mut body: Body) -> Result<Bytes, Response> {
     let limits = inner.engine.limits();
     // Where the length is said, nobody has to send what is too much to learn that it is.
     if body.size_hint().lower() > limits.body_bytes as u64 {
+        if !is_waiting(headers) {
+            hear_out(inner, body);
+        }
         return Err(too_large(limits.body_bytes));
     }
-    let collected = Limited::new(body, limits.body_bytes).collect();
+    let collected = Limited::new(&mut body, limits.body_bytes).collect();
     match tokio::time::timeout(limits.body_read, collected).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limits.body_bytes)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            hear_out(inner, body);
+            Err(too_large(limits.body_bytes))
+        }
         Ok(Err(_)) => Err(transport_failure(
             StatusCode::BAD_REQUEST,
             "Request payload validation error: the body ended early".into(),
@@ -202,6 +213,29 @@ async fn read_body(inner: &Inner, body: Body) -> Result<Bytes, Response> {
             "Request payload validation error: the body took too long to arrive".into(),
         )),
     }
+}
+
+/// Whether a client asks before it sends its body.
+fn is_waiting(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::EXPECT)
+}
+
+/// Reads on, within the limits, what nobody is going to look at. A client may send all of a body
+/// before it listens; closed over what it sends, the connection would break before it has heard
+/// that it is refused.
+fn hear_out(inner: &Inner, body: Body) {
+    if body.is_end_stream() {
+        return;
+    }
+    let limits = inner.engine.limits();
+    // Twice what a body may have, so that one which has a little more comes to its end.
+    let mut rest = Limited::new(body, limits.body_bytes.saturating_mul(2));
+    let time = limits.body_read;
+    tokio::spawn(async move {
+        let all = async { while let Some(Ok(_)) = rest.frame().await {} };
+        // Late or not, the answer is on its way.
+        let _ = tokio::time::timeout(time, all).await;
+    });
 }
 
 fn too_large(limit: usize) -> Response {

@@ -1,7 +1,9 @@
 //! Keys that let their holders in, and everything else, which does not.
 
 use super::{Keys, holding, told};
-use crate::harness::{Answer, Connection, House, World, counted, everywhere, script, send};
+use crate::harness::{
+    Answer, Connection, House, World, counted, everywhere, request, script, send,
+};
 use axum::http::HeaderName;
 use nuncio_server::{
     ApiKeys, Auth, KeyFile,
@@ -185,17 +187,32 @@ async fn a_key_in_the_address_is_no_credential() {
 async fn who_is_refused_is_told_before_the_body_is_sent() {
     let keys = Keys::new();
     let house = keys.guard(World::ALL[0], script(|turn| async move { turn.complete() }));
-    for head in [
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+    for (framing, waits) in [
+        ("Content-Length: 1000000000", false),
+        ("Transfer-Encoding: chunked", false),
+        ("Content-Length: 9\r\nExpect: 100-continue", true),
     ] {
+        let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n");
         let mut connection = Connection::open(house.address).await;
         connection.write(head.as_bytes()).await;
-        assert_is_401(&connection.answer().await, head);
-        // What was announced and never read can't be taken for the next request.
-        assert!(connection.is_closed().await, "{head}");
+        assert_is_401(&connection.answer().await, framing);
+        // What was announced and never sent can't be taken for the next request.
+        if waits {
+            assert!(connection.is_closed().await, "{framing}");
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sends_it_all_before_listening_hears_the_refusal_too() {
+    let keys = Keys::new();
+    let agent = script(|turn| async move { turn.complete() });
+    let house = keys.guard(World::ALL[0], agent);
+    // More than sockets hold.
+    let body = vec![b' '; 7 << 20];
+    let mut connection = Connection::open(house.address).await;
+    connection.write(&request("POST", "/", &[], &body)).await;
+    assert_is_401(&connection.answer().await, "a long body");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -31,11 +31,11 @@ async fn a_key_counts_and_stops_counting_without_a_restart() {
     // There is no file yet, so nobody gets in.
     let house = keys.guard(world, script(|turn| async move { turn.complete() }));
     assert_eq!(status(&house.peer(world.dialect)).await, 401);
-    let alice = holding(&house.peer(world.dialect), &keys.add("alice"));
+    let [alice, bob] =
+        ["alice", "bob"].map(|name| holding(&house.peer(world.dialect), &keys.add(name)));
     becomes(&alice, 200).await;
-    let task = alice.say("hi").await;
-    let bob = holding(&house.peer(world.dialect), &keys.add("bob"));
     becomes(&bob, 200).await;
+    let task = alice.say("hi").await;
     assert_eq!(KeyFile::revoke(&keys.path(), "alice").unwrap(), 1);
     becomes(&alice, 401).await;
     assert_eq!(status(&bob).await, 200);

@@ -23,6 +23,7 @@ async fn assert_ends_with(mut connection: Connection, status: u16, says: &str) {
     assert!(reply["id"].is_null(), "{reply}");
     let message = reply["error"]["message"].as_str().expect("a message");
     assert!(message.contains(says), "{message}");
+    assert_eq!(answer.head.get("connection"), Some("close"));
     assert!(connection.is_closed().await);
 }
 
@@ -206,8 +207,52 @@ async fn who_asks_before_sending_a_body_is_told_to_go_on_or_not_to() {
         connection = Connection::open(house.address).await;
         let plain = head(length).replace("Expect: 100-continue\r\n", "");
         connection.write(plain.as_bytes()).await;
+        assert_eq!(connection.answer().await.head.status, 413);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sends_too_much_before_listening_hears_that_it_was() {
+    const LIMIT: usize = 3 << 20;
+    let agent = script(|turn| async move { turn.complete() });
+    let house = House::with(World::ALL[0], agent, |setting| {
+        setting.limits(|limits| limits.body_bytes = LIMIT)
+    });
+    // More than sockets hold.
+    let body = vec![b' '; 2 * LIMIT];
+    let mut chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for chunk in body.chunks(1 << 20) {
+        chunked.extend(format!("{:x}\r\n", chunk.len()).bytes());
+        chunked.extend_from_slice(chunk);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    for bytes in [request("POST", "/", &[], &body), chunked] {
+        let mut connection = Connection::open(house.address).await;
+        connection.write(&bytes).await;
         assert_ends_with(connection, 413, "larger than").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http_1_0_get_answers_and_streams_that_end_with_the_connection() {
+    everywhere(async |world: World| {
+        let agent = script(|turn| async move { turn.complete_with("done") });
+        let house = House::of(world, agent);
+        let peer = house.peer(world.dialect);
+        for ask in [Request::SendMessage, Request::SendStreamingMessage] {
+            let bytes = peer.request_bytes(&ask(send("hi")));
+            let bytes = String::from_utf8(bytes).expect("a request is text");
+            let mut connection = Connection::open(house.address).await;
+            let older = bytes.replacen("HTTP/1.1", "HTTP/1.0", 1);
+            connection.write(older.as_bytes()).await;
+            let answer = connection.answer().await;
+            assert_eq!(answer.head.get("transfer-encoding"), None);
+            assert!(answer.text().contains("done"), "{}", answer.text());
+            assert!(connection.is_closed().await);
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -206,6 +206,18 @@ async fn how_a_send_is_to_be_answered_is_looked_at_too() {
         for field in ["configuration.blocking", "configuration.returnImmediately"] {
             cases.extend(refused(field, [json!("yes"), json!(1), json!({})], field));
         }
+        for field in [
+            "configuration.pushNotificationConfig",
+            "configuration.taskPushNotificationConfig",
+        ] {
+            cases.extend(refused(field, [json!("x"), json!([])], field));
+        }
+        for field in [
+            "configuration.pushNotificationConfig.url",
+            "configuration.taskPushNotificationConfig.url",
+        ] {
+            cases.extend(refused(field, [json!(7), json!(null)], field));
+        }
         let field = "configuration.acceptedOutputModes";
         cases.extend(refused(field, [json!("text/plain"), json!({})], field));
         cases.extend(refused(
