@@ -84,7 +84,7 @@ pub(super) fn lock(path: &Path) -> Result<Locked, StoreError> {
                 &path,
                 format_args!(
                     "is in use by another nuncio{who}. Stop that one, or give this one a path of \
-                     its own; to run several servers on one store, use PostgreSQL"
+                     its own"
                 ),
             ));
         }
