@@ -122,7 +122,12 @@ fn a_second_store_at_the_path_is_refused_until_the_first_is_gone() {
     let me = format!("process {}", std::process::id());
     says(
         &refusal(&path),
-        &["tasks.db", "in use by another nuncio", &me, "path of its own"],
+        &[
+            "tasks.db",
+            "in use by another nuncio",
+            &me,
+            "path of its own",
+        ],
     );
     drop(first);
     open(&dir);
