@@ -444,16 +444,17 @@ impl Model {
         if !well_formed(&new.first) {
             return malformed;
         }
-        let key = new
-            .first
-            .idempotency
-            .as_ref()
-            .and_then(|key| self.key(owner, &key.key));
-        if let Some(record) = key {
+        if let Some(key) = &new.first.idempotency
+            && let Some(record) = self.key(owner, &key.key)
+        {
             return Ok(Appended::Duplicate(record));
         }
         if self.tasks.iter().any(|t| t.stored.id == new.id) {
             return malformed;
+        }
+        if let Some(key) = &new.first.idempotency {
+            // What it stood for is gone, and must not seem to be back with this task's id.
+            self.keys.retain(|(o, k, _)| o != owner || *k != key.key);
         }
         self.tasks.push(Known {
             owner: owner.clone(),
