@@ -28,6 +28,7 @@
 mod agent;
 mod auth;
 mod binding;
+mod courier;
 mod engine;
 mod keys;
 mod limits;
