@@ -28,6 +28,7 @@
 mod agent;
 mod auth;
 mod binding;
+#[expect(dead_code, reason = "the courier is being built")]
 mod courier;
 mod engine;
 mod keys;

@@ -173,6 +173,7 @@ fn new_task(n: u64) -> NewTask {
     NewTask {
         id: id(n),
         context_id: ContextId::new(format!("0199f3a2-0000-7000-9000-{n:012x}")).expect("an id"),
+        push_configs: Vec::new(),
         first: Append {
             entries: (1..=4)
                 .map(|seq| Entry {

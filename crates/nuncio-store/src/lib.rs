@@ -1,7 +1,7 @@
 //! Where tasks live: an append-only log of numbered entries per task, and what is read out of it.
 //!
 //! A store knows nothing of what an entry says: bodies are opaque bytes (without a newline), and
-//! whoever appends names the status, the checkpoint and the deliveries that go with them. What a
+//! whoever appends names the status, the checkpoint and the notices that go with them. What a
 //! store does know is order, ownership and durability:
 //!
 //! - an append is one transaction: entries, status, checkpoint, lease, idempotency key and due
@@ -34,6 +34,7 @@ pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use async_trait::async_trait;
 use bytes::Bytes;
 use nuncio_core::{ContextId, Owner, TaskId, TaskState, Timestamp};
+use std::collections::HashMap;
 
 /// One entry of a task's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,17 +108,25 @@ pub struct IdempotencyRecord {
     pub at: Timestamp,
 }
 
-/// A webhook delivery, committed with the entry it carries.
+/// A push notification config of a task's, as a store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewDelivery {
-    /// The push config it is for.
-    pub config: String,
-    /// The entry it carries.
-    pub seq: u64,
-    /// When it is to be made.
-    pub due: Timestamp,
-    /// What is sent; opaque.
+pub struct PushConfigRow {
+    /// Its id, unique within the task.
+    pub id: String,
+    /// Where its deliveries go, as far as couriers share it out: those of one destination are
+    /// claimed together, and no destination waits for another.
+    pub destination: String,
+    /// All that a delivery needs; opaque, and secret.
     pub body: Bytes,
+}
+
+/// That an entry is to be delivered to every push config that its task has by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice {
+    /// The entry.
+    pub seq: u64,
+    /// When its deliveries are due.
+    pub due: Timestamp,
 }
 
 /// Entries to append and all that is committed with them.
@@ -140,8 +149,8 @@ pub struct Append {
     /// The key under which the message among the entries was sent; goes with
     /// [`message_seq`](Self::message_seq).
     pub idempotency: Option<IdempotencyKey>,
-    /// Deliveries due, each of an entry here.
-    pub deliveries: Vec<NewDelivery>,
+    /// Which of the entries here are delivered to the task's push configs.
+    pub notices: Vec<Notice>,
 }
 
 /// A task to be created.
@@ -151,6 +160,8 @@ pub struct NewTask {
     pub id: TaskId,
     /// Its context.
     pub context_id: ContextId,
+    /// Its push configs from the first entry on, each with an id of its own.
+    pub push_configs: Vec<PushConfigRow>,
     /// Its first entries, from number 1; a status must be given.
     pub first: Append,
 }
@@ -162,6 +173,8 @@ pub enum Appended {
     Committed {
         /// The number of the lease taken.
         fence: Option<Fence>,
+        /// How many deliveries were made due.
+        deliveries: usize,
     },
     /// Nothing was written: the idempotency key is in use.
     Duplicate(IdempotencyRecord),
@@ -242,6 +255,9 @@ pub enum StoreError {
     /// The lease under which this was written is no longer in force.
     #[error("the lease was lost to another turn")]
     StaleLease,
+    /// The task has as many push configs as it may.
+    #[error("the task has as many push configs as it may")]
+    TooManyPushConfigs,
     /// Another node's lease is in force.
     #[error("another node runs this task")]
     Leased,
@@ -256,8 +272,9 @@ pub enum StoreError {
 /// Whether and when finished tasks and old entries go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// A task that ended before this is removed whole, with its deliveries that were given up.
-    /// Those that are still to be made are made.
+    /// A task that ended before this is removed whole, with its push configs and the deliveries
+    /// that were given up. One that has deliveries still to be made stays until they are, and so
+    /// does its log.
     pub finished_before: Option<Timestamp>,
     /// The log of a task that ended before this is removed; its checkpoint stays. Where there is
     /// no checkpoint of the end, the log is needed and stays too.
@@ -286,7 +303,7 @@ pub struct Orphan {
     pub fence: Fence,
 }
 
-/// A delivery claimed for an attempt.
+/// A webhook delivery: committed with the entry it carries, and there until it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The store's number for it.
@@ -299,19 +316,55 @@ pub struct Delivery {
     pub config: String,
     /// The entry it carries.
     pub seq: u64,
-    /// What is sent.
-    pub body: Bytes,
-    /// How many attempts were made before. Each claim counts as one.
+    /// Where it goes; see [`PushConfigRow::destination`].
+    pub destination: String,
+    /// How many attempts were begun before. Each claim counts as one.
     pub attempts: u32,
+    /// When it was first due.
+    pub since: Timestamp,
 }
 
-/// A delivery that was given up.
+/// Which deliveries a courier can take on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadDelivery {
-    /// What was to be delivered, and how often it was tried.
-    pub delivery: Delivery,
-    /// Why it was given up.
-    pub reason: String,
+pub struct Claim {
+    /// Who claims.
+    pub node: NodeId,
+    /// What is due by now.
+    pub now: Timestamp,
+    /// A claim that is not settled by then runs out, and its delivery is due again.
+    pub until: Timestamp,
+    /// At most so many in all.
+    pub limit: usize,
+    /// At most so many of one destination, …
+    pub per_destination: usize,
+    /// … less those that the claimant has under way there already.
+    pub under_way: HashMap<String, usize>,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// It is to be made, or is on its way.
+    Waiting {
+        /// When it is due (again).
+        due: Timestamp,
+        /// Why the last attempt failed, where there was one.
+        reason: Option<String>,
+    },
+    /// It was given up.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Which deliveries an operator wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryFilter {
+    /// Those that are to be made.
+    Waiting,
+    /// Those that were given up.
+    Dead,
 }
 
 /// How an attempt at a delivery ended.
@@ -323,12 +376,16 @@ pub enum Settlement {
     Retry {
         /// When.
         due: Timestamp,
+        /// Why.
+        reason: String,
     },
     /// It is given up, and kept for an operator to see.
     Dead {
         /// Why.
         reason: String,
     },
+    /// The receiver wants no more: the push config goes, with all its deliveries.
+    Gone,
 }
 
 /// The store, as an owner's requests see it.
@@ -398,6 +455,43 @@ pub trait Store: Maintenance {
         key: &str,
         not_before: Timestamp,
     ) -> Result<Option<IdempotencyRecord>, StoreError>;
+
+    /// Sets a push config of a task, which may have ended. Entries committed after this are
+    /// delivered to it. Under an id that the task has already it replaces that one, keeping its
+    /// place; what was to be delivered to that one goes to this one, and is due `now`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::TooManyPushConfigs`] where the task would have more
+    /// than `limit`; [`StoreError::Unavailable`].
+    async fn set_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// A task's push configs, those set first before others.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
+    async fn push_configs(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushConfigRow>, StoreError>;
+
+    /// Removes a push config with all its deliveries. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where there is no such task; [`StoreError::Unavailable`].
+    async fn delete_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError>;
 }
 
 /// What the server does for itself, across owners.
@@ -422,19 +516,14 @@ pub trait Maintenance: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Orphan>, StoreError>;
 
-    /// Claims deliveries that are due, each for one attempt that must be settled before `until`,
-    /// after which it is due again. Of each task and config only the oldest is claimed, and while
-    /// that one is not due or on its way, none.
+    /// Claims deliveries that are due, each for one attempt. Of each task and config only the
+    /// oldest is claimed, and while that one is not due or on its way, none. Those of a
+    /// destination that are due first are claimed before others of it; the destinations take
+    /// turns, so that none keeps the others waiting.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn claim_deliveries(
-        &self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, StoreError>;
+    async fn claim_deliveries(&self, claim: Claim) -> Result<Vec<Delivery>, StoreError>;
 
     /// Says how a claimed attempt ended. Settling what somebody else has claimed since does
     /// nothing.
@@ -448,16 +537,44 @@ pub trait Maintenance: Send + Sync + 'static {
         settlement: Settlement,
     ) -> Result<(), StoreError>;
 
-    /// Deliveries that were given up, by growing number, at most `limit` of those with numbers
-    /// greater than `after`. They are kept until their task is removed.
+    /// Gives up deliveries that were first due before this and that nobody has claimed, at most
+    /// `limit` of them; says how many. Of each task and config it looks at the oldest, so that
+    /// it takes several calls, until none is left, to give up more of them.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    async fn dead_deliveries(
+    async fn expire_deliveries(
         &self,
+        before: Timestamp,
+        reason: &str,
+        limit: usize,
+    ) -> Result<usize, StoreError>;
+
+    /// Deliveries that stand so, by growing number, at most `limit` of those with numbers greater
+    /// than `after`. Those that were given up are kept until their task or config is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<DeadDelivery>, StoreError>;
+    ) -> Result<Vec<(Delivery, DeliveryState)>, StoreError>;
+
+    /// Makes a delivery due, one that was given up too: that one takes its place among those of
+    /// its task and config again, and its attempts are counted from zero. One on its way stays
+    /// so. Says whether there is such a delivery.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn retry_delivery(&self, id: u64, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Removes a delivery, whatever became of it. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn drop_delivery(&self, id: u64) -> Result<bool, StoreError>;
 
     /// Removes at most `limit` things that the policy lets go, so that no step holds the store up
     /// for long, and those that ended first before others. Both counts are zero when nothing is

@@ -93,9 +93,9 @@ pub(crate) fn shape(append: &Append) -> Result<(), StoreError> {
             "an idempotency key comes without a message",
         ));
     }
-    if append.deliveries.iter().any(|d| !among(d.seq)) {
+    if append.notices.iter().any(|notice| !among(notice.seq)) {
         return Err(StoreError::Malformed(
-            "a delivery carries an entry of another append",
+            "a notice is of an entry of another append",
         ));
     }
     Ok(())

@@ -6,12 +6,11 @@ use bytes::Bytes;
 use nuncio_core::TaskState;
 
 use super::{
-    COMMITTED, FAR, alice, at, context, entries, entry, is_malformed, moved, new_task, node, one,
-    status, task,
+    COMMITTED, FAR, alice, at, claim_all, context, entries, entry, hook, is_malformed, moved,
+    new_task, node, notice, one, status, task,
 };
 use crate::{
-    Append, Appended, Entry, IdempotencyKey, LeaseChange, NewDelivery, NewTask, Retention, Store,
-    StoreError, StoredTask,
+    Append, Entry, IdempotencyKey, LeaseChange, NewTask, Retention, Store, StoreError, StoredTask,
 };
 
 /// What was created is what is loaded.
@@ -19,6 +18,7 @@ pub async fn a_task_reads_back_as_created(store: Arc<dyn Store>) {
     let new = NewTask {
         id: task("t"),
         context_id: context("ctx"),
+        push_configs: Vec::new(),
         first: Append {
             entries: entries(1, 4),
             status: Some(status(TaskState::Completed, 77)),
@@ -253,12 +253,6 @@ pub async fn a_malformed_append_is_refused(store: Arc<dyn Store>) {
         digest: [0; 32],
         not_before: at(0),
     };
-    let delivery = NewDelivery {
-        config: "w".into(),
-        seq: 1,
-        due: at(0),
-        body: Bytes::from_static(b"b"),
-    };
     let malformed = [
         Append {
             entries: vec![newline],
@@ -278,7 +272,7 @@ pub async fn a_malformed_append_is_refused(store: Arc<dyn Store>) {
             ..one(2)
         },
         Append {
-            deliveries: vec![delivery],
+            notices: vec![notice(1, 0)],
             ..one(2)
         },
     ];
@@ -488,10 +482,9 @@ pub async fn appends_take_effect_in_the_order_of_the_calls(store: Arc<dyn Store>
 
 /// An append is all there or not at all.
 pub async fn a_refused_append_leaves_nothing(store: Arc<dyn Store>) {
-    store
-        .create(&alice(), new_task("t"))
-        .await
-        .expect("created");
+    let mut new = new_task("t");
+    new.push_configs = vec![hook("w")];
+    store.create(&alice(), new).await.expect("created");
     let before = store.load(&alice(), &task("t")).await.expect("stored");
     let all = |seq: u64, fence| Append {
         entries: entries(seq, 2),
@@ -508,12 +501,7 @@ pub async fn a_refused_append_leaves_nothing(store: Arc<dyn Store>) {
             digest: [7; 32],
             not_before: at(0),
         }),
-        deliveries: vec![NewDelivery {
-            config: "w".into(),
-            seq,
-            due: at(0),
-            body: Bytes::from_static(b"b"),
-        }],
+        notices: vec![notice(seq, 0)],
     };
     let untouched = async |what: &str| {
         assert_eq!(
@@ -531,7 +519,7 @@ pub async fn a_refused_append_leaves_nothing(store: Arc<dyn Store>) {
             Ok(None),
             "{what}"
         );
-        let due = store.claim_deliveries(&node("n"), at(10), at(20), 9).await;
+        let due = store.claim_deliveries(claim_all(&node("n"), 10, 20)).await;
         assert_eq!(due, Ok(vec![]), "{what}");
         let page = store
             .list(&alice(), &super::lists::all(10))
@@ -559,10 +547,13 @@ pub async fn a_refused_append_leaves_nothing(store: Arc<dyn Store>) {
     let twice = NewTask {
         id: task("t"),
         context_id: context("c2"),
+        push_configs: vec![hook("x")],
         first: all(1, None),
     };
     assert!(is_malformed(&store.create(&alice(), twice).await));
     untouched("an id that exists").await;
+    let configs = store.push_configs(&alice(), &task("t")).await;
+    assert_eq!(configs, Ok(vec![hook("w")]));
 
     // And what is not refused is all there.
     store
@@ -577,7 +568,7 @@ pub async fn a_refused_append_leaves_nothing(store: Arc<dyn Store>) {
             .is_some()
     );
     let due = store
-        .claim_deliveries(&node("n"), at(10), at(20), 9)
+        .claim_deliveries(claim_all(&node("n"), 10, 20))
         .await
         .expect("claimed");
     assert_eq!(due.len(), 1);
@@ -640,10 +631,7 @@ pub async fn a_task_id_is_taken_once(store: Arc<dyn Store>) {
         max_finished: None,
     };
     assert_eq!(store.prune(&all, 10).await.expect("pruned").tasks, 1);
-    assert_eq!(
-        store.create(&alice(), new_task("t")).await,
-        Ok(Appended::Committed { fence: None })
-    );
+    assert_eq!(store.create(&alice(), new_task("t")).await, COMMITTED);
     let log = store
         .entries(&alice(), &task("t"), 0, 10)
         .await

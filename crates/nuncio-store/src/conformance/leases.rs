@@ -33,7 +33,9 @@ fn under(fence: Fence, append: Append) -> Append {
 
 async fn taken(store: &dyn Store, id: &str, append: Append) -> Fence {
     match store.append(&alice(), &task(id), append).await {
-        Ok(Appended::Committed { fence: Some(fence) }) => fence,
+        Ok(Appended::Committed {
+            fence: Some(fence), ..
+        }) => fence,
         other => panic!("no lease was taken: {other:?}"),
     }
 }
@@ -53,7 +55,10 @@ pub async fn a_lease_is_taken_kept_and_released(store: Arc<dyn Store>) {
         node: node("a"),
         until: at(FAR),
     };
-    let Ok(Appended::Committed { fence: Some(fence) }) = store.create(&alice(), new).await else {
+    let Ok(Appended::Committed {
+        fence: Some(fence), ..
+    }) = store.create(&alice(), new).await
+    else {
         panic!("no lease was taken");
     };
     assert!(leased(&*store, "t").await);

@@ -16,14 +16,18 @@ pub mod lists;
 pub mod model;
 pub mod outbox;
 pub mod owners;
+pub mod push_configs;
 pub mod retention;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use nuncio_core::{ContextId, Owner, Principal, TaskId, TaskState, Timestamp};
 
-use crate::{Append, Appended, Entry, NewTask, NodeId, StatusRow, Store, StoreError};
+use crate::{
+    Append, Appended, Claim, Entry, NewTask, NodeId, Notice, PushConfigRow, StatusRow, Store,
+    StoreError,
+};
 
 /// Makes a `#[test]` of each property of the suite.
 ///
@@ -86,11 +90,21 @@ macro_rules! conformance_suite {
             outbox: a_retry_waits_until_it_is_due;
             outbox: what_is_given_up_is_kept;
             outbox: racing_couriers_share_the_work;
+            outbox: no_destination_waits_for_another;
+            outbox: what_was_given_up_can_be_tried_again;
+            outbox: a_delivery_can_be_dropped;
+            outbox: what_is_too_old_is_given_up;
+            push_configs: a_config_gets_what_is_committed_after_it;
+            push_configs: a_replaced_config_keeps_its_place_and_its_deliveries;
+            push_configs: a_deleted_config_takes_its_deliveries_along;
+            push_configs: a_receiver_that_is_gone_loses_its_config;
+            push_configs: a_task_has_so_many_and_no_more;
+            push_configs: another_owners_configs_are_as_absent_as_none;
             retention: finished_tasks_go_in_bounded_steps;
             retention: logs_go_and_checkpoints_stay;
             retention: beyond_the_maximum_the_first_to_end_go;
             retention: unfinished_tasks_stay;
-            retention: open_deliveries_outlive_their_task;
+            retention: a_task_stays_until_its_deliveries_are_made;
         }
 
         #[test]
@@ -203,11 +217,41 @@ pub(crate) fn new_task_at(id: &str, state: TaskState, since: i64) -> NewTask {
     NewTask {
         id: task(id),
         context_id: context("c"),
+        push_configs: Vec::new(),
         first: moved(1, state, since),
     }
 }
 
-pub(crate) const COMMITTED: Result<Appended, StoreError> = Ok(Appended::Committed { fence: None });
+/// A push config whose deliveries have a destination of their own.
+pub(crate) fn hook(id: &str) -> PushConfigRow {
+    PushConfigRow {
+        id: id.to_owned(),
+        destination: format!("to {id}"),
+        body: Bytes::from(format!("config {id}")),
+    }
+}
+
+/// That entry `seq` is to be delivered.
+pub(crate) fn notice(seq: u64, due: i64) -> Notice {
+    Notice { seq, due: at(due) }
+}
+
+/// A claim of all that is due.
+pub(crate) fn claim_all(by: &NodeId, now: i64, until: i64) -> Claim {
+    Claim {
+        node: by.clone(),
+        now: at(now),
+        until: at(until),
+        limit: 100,
+        per_destination: 100,
+        under_way: HashMap::new(),
+    }
+}
+
+pub(crate) const COMMITTED: Result<Appended, StoreError> = Ok(Appended::Committed {
+    fence: None,
+    deliveries: 0,
+});
 
 pub(crate) fn is_malformed<T>(result: &Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Malformed(_)))

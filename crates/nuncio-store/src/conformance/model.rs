@@ -5,15 +5,17 @@
 //! Answers are compared whole; the one thing left out is the wording of `Malformed`, and the
 //! store's own clock in an idempotency record.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use nuncio_core::{Owner, TaskId, TaskState, Timestamp};
 use proptest::{prelude::*, test_runner::TestRunner};
 
-use super::{FAR, at, block_on, context, entry, node, owner, task};
+use super::{FAR, at, block_on, context, entry, node, notice, owner, task};
 use crate::{
-    Append, Appended, DeadDelivery, Delivery, Entry, Fence, IdempotencyKey, IdempotencyRecord,
-    LeaseChange, ListCursor, ListPage, ListQuery, NewDelivery, NewTask, NodeId, Orphan, Pruned,
-    Retention, Settlement, StatusRow, Store, StoreError, StoredTask,
+    Append, Appended, Claim, Delivery, DeliveryFilter, DeliveryState, Entry, Fence, IdempotencyKey,
+    IdempotencyRecord, LeaseChange, ListCursor, ListPage, ListQuery, NewTask, NodeId, Orphan,
+    Pruned, PushConfigRow, Retention, Settlement, StatusRow, Store, StoreError, StoredTask,
 };
 
 const CASES: u32 = 96;
@@ -49,6 +51,7 @@ enum Call {
         owner: u8,
         id: u8,
         context: u8,
+        hooks: Vec<PushConfigRow>,
         what: What,
     },
     Append {
@@ -75,16 +78,34 @@ enum Call {
         until: i64,
         limit: usize,
     },
-    Claim {
-        node: u8,
-        now: i64,
-        until: i64,
+    SetHook {
+        owner: u8,
+        id: u8,
+        hook: PushConfigRow,
         limit: usize,
+        now: i64,
     },
+    DeleteHook {
+        owner: u8,
+        id: u8,
+        hook: u8,
+    },
+    Claim(Claim),
     Settle {
         node: u8,
         id: u64,
         settlement: Settlement,
+    },
+    Expire {
+        before: i64,
+        limit: usize,
+    },
+    Retry {
+        id: u64,
+        now: i64,
+    },
+    Drop {
+        id: u64,
     },
     Prune {
         policy: Retention,
@@ -103,7 +124,7 @@ struct What {
     fence: Option<u64>,
     lease: LeaseChange,
     key: Option<u8>,
-    deliveries: Vec<(u8, i64)>,
+    notices: Vec<i64>,
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -129,11 +150,36 @@ fn call() -> impl Strategy<Value = Call> {
         });
     let settlement = prop_oneof![
         Just(Settlement::Delivered),
-        (0..4i64).prop_map(|due| Settlement::Retry { due: at(due) }),
+        (0..4i64).prop_map(|due| Settlement::Retry {
+            due: at(due),
+            reason: "busy".into()
+        }),
         Just(Settlement::Dead {
             reason: "given up".into()
         }),
+        Just(Settlement::Gone),
     ];
+    // Which destination comes first is the store's choice, so there is room for all of them.
+    let claim = (
+        who.clone(),
+        0..4i64,
+        until.clone(),
+        0..3usize,
+        prop::option::weighted(0.3, (0..3u8, 0..3usize)),
+    )
+        .prop_map(|(by, now, until, per_destination, under_way)| Claim {
+            node: node_name(by),
+            now: at(now),
+            until: at(until),
+            limit: 100,
+            per_destination,
+            under_way: under_way
+                .into_iter()
+                .map(|(to, n)| (destination(to), n))
+                .collect(),
+        });
+    let hooks = prop::collection::btree_map(0..3u8, 0..3u8, 0..3)
+        .prop_map(|hooks| hooks.into_iter().map(|(id, to)| hook(id, to)).collect());
     let policy = (
         prop::option::of(0..6i64),
         prop::option::of(0..6i64),
@@ -145,20 +191,30 @@ fn call() -> impl Strategy<Value = Call> {
             max_finished,
         });
     prop_oneof![
-        4 => (who.clone(), id.clone(), 0..2u8, what())
-            .prop_map(|(owner, id, context, what)| Call::Create { owner, id, context, what }),
+        4 => (who.clone(), id.clone(), 0..2u8, hooks, what())
+            .prop_map(|(owner, id, context, hooks, what)| {
+                Call::Create { owner, id, context, hooks, what }
+            }),
         10 => (who.clone(), id.clone(), what())
             .prop_map(|(owner, id, what)| Call::Append { owner, id, what }),
-        2 => (who.clone(), id, 0..9u64, 0..5usize)
+        2 => (who.clone(), id.clone(), 0..9u64, 0..5usize)
             .prop_map(|(owner, id, after, limit)| Call::Entries { owner, id, after, limit }),
         3 => (who.clone(), query).prop_map(|(owner, query)| Call::List { owner, query }),
         1 => (who.clone(), until.clone()).prop_map(|(node, until)| Call::Renew { node, until }),
         1 => (who.clone(), until.clone(), 0..4usize)
             .prop_map(|(node, until, limit)| Call::Orphans { node, until, limit }),
-        3 => (who.clone(), 0..4i64, until, 0..4usize)
-            .prop_map(|(node, now, until, limit)| Call::Claim { node, now, until, limit }),
-        3 => (who, 1..9u64, settlement)
+        3 => (who.clone(), id.clone(), (0..3u8, 0..3u8), 0..4usize, 0..4i64)
+            .prop_map(|(owner, id, (name, to), limit, now)| {
+                Call::SetHook { owner, id, hook: hook(name, to), limit, now }
+            }),
+        1 => (who.clone(), id, 0..3u8)
+            .prop_map(|(owner, id, hook)| Call::DeleteHook { owner, id, hook }),
+        4 => claim.prop_map(Call::Claim),
+        4 => (who, 1..9u64, settlement)
             .prop_map(|(node, id, settlement)| Call::Settle { node, id, settlement }),
+        1 => (0..4i64, 0..3usize).prop_map(|(before, limit)| Call::Expire { before, limit }),
+        1 => (1..9u64, 0..4i64).prop_map(|(id, now)| Call::Retry { id, now }),
+        1 => (1..9u64).prop_map(|id| Call::Drop { id }),
         1 => (policy, 0..4usize).prop_map(|(policy, limit)| Call::Prune { policy, limit }),
     ]
 }
@@ -189,10 +245,10 @@ fn what() -> impl Strategy<Value = What> {
         prop::option::weighted(0.3, 0..4u64),
         lease,
         prop::option::weighted(0.3, 0..3u8),
-        prop::collection::vec((0..2u8, 0..4i64), 0..3),
+        prop::collection::vec(0..4i64, 0..3),
     )
         .prop_map(
-            |(skew, n, status, checkpoint, message, fence, lease, key, deliveries)| What {
+            |(skew, n, status, checkpoint, message, fence, lease, key, notices)| What {
                 skew,
                 n,
                 status,
@@ -201,7 +257,7 @@ fn what() -> impl Strategy<Value = What> {
                 fence,
                 lease,
                 key,
-                deliveries,
+                notices,
             },
         )
 }
@@ -224,6 +280,22 @@ fn node_name(n: u8) -> NodeId {
 
 fn key_name(n: u8) -> String {
     format!("k{n}")
+}
+
+fn hook(n: u8, to: u8) -> PushConfigRow {
+    PushConfigRow {
+        id: hook_name(n),
+        destination: destination(to),
+        body: Bytes::from(format!("config {n} to {to}")),
+    }
+}
+
+fn hook_name(n: u8) -> String {
+    format!("w{n}")
+}
+
+fn destination(n: u8) -> String {
+    format!("d{n}")
 }
 
 impl What {
@@ -249,16 +321,7 @@ impl What {
                 // One of the keys has a window so short that it never counts.
                 not_before: if key == 0 { at(FAR) } else { Timestamp::MIN },
             }),
-            deliveries: self
-                .deliveries
-                .iter()
-                .map(|(config, due)| NewDelivery {
-                    config: format!("w{config}"),
-                    seq: from,
-                    due: at(*due),
-                    body: Bytes::from(format!("delivery of {from}")),
-                })
-                .collect(),
+            notices: self.notices.iter().map(|due| notice(from, *due)).collect(),
             entries,
         }
     }
@@ -268,8 +331,7 @@ impl What {
 struct Model {
     tasks: Vec<Known>,
     keys: Vec<(Owner, String, IdempotencyRecord)>,
-    outbox: Vec<Waiting>,
-    dead: Vec<DeadDelivery>,
+    outbox: Vec<Posting>,
     deliveries: u64,
 }
 
@@ -280,13 +342,16 @@ struct Known {
     fence: u64,
     lease: Option<(NodeId, Timestamp)>,
     log: Vec<Entry>,
+    hooks: Vec<PushConfigRow>,
 }
 
 #[derive(Debug, Clone)]
-struct Waiting {
+struct Posting {
     delivery: Delivery,
     due: Timestamp,
     claimed: Option<NodeId>,
+    reason: Option<String>,
+    dead: bool,
 }
 
 type Played = Result<(), TestCaseError>;
@@ -298,11 +363,13 @@ impl Model {
                 owner,
                 id,
                 context,
+                hooks,
                 what,
             } => {
                 let new = NewTask {
                     id: task_name(id),
                     context_id: context_name(context),
+                    push_configs: hooks,
                     first: what.append(0),
                 };
                 let expected = self.create(&owner_name(owner), new.clone());
@@ -354,18 +421,55 @@ impl Model {
                 prop_assert_eq!(Ok(expected), got);
                 Ok(())
             }
-            Call::Claim {
-                node,
-                now,
-                until,
+            Call::SetHook {
+                owner,
+                id,
+                hook,
                 limit,
+                now,
             } => {
-                let node = node_name(node);
-                let expected = self.claim(&node, at(now), at(until), limit);
+                let (owner, id) = (owner_name(owner), task_name(id));
+                let expected = self.set_hook(&owner, &id, &hook, limit, at(now));
                 let got = store
-                    .claim_deliveries(&node, at(now), at(until), limit)
+                    .set_push_config(&owner, &id, hook, limit, at(now))
                     .await;
+                prop_assert_eq!(expected, got);
+                Ok(())
+            }
+            Call::DeleteHook { owner, id, hook } => {
+                let (owner, id, hook) = (owner_name(owner), task_name(id), hook_name(hook));
+                let expected = self
+                    .find(&owner, &id)
+                    .map(|i| self.delete_hook(i, &hook))
+                    .ok_or(StoreError::NotFound);
+                let got = store.delete_push_config(&owner, &id, &hook).await;
+                prop_assert_eq!(expected, got);
+                Ok(())
+            }
+            Call::Claim(claim) => {
+                let expected = self.claim(&claim);
+                let mut got = store.claim_deliveries(claim).await;
+                if let Ok(got) = &mut got {
+                    got.sort_by_key(|d| d.id);
+                }
                 prop_assert_eq!(Ok(expected), got);
+                Ok(())
+            }
+            Call::Expire { before, limit } => {
+                let expected = self.expire(at(before), limit);
+                let got = store.expire_deliveries(at(before), "too old", limit).await;
+                prop_assert_eq!(Ok(expected), got);
+                Ok(())
+            }
+            Call::Retry { id, now } => {
+                let expected = self.retry(id, at(now));
+                prop_assert_eq!(Ok(expected), store.retry_delivery(id, at(now)).await);
+                Ok(())
+            }
+            Call::Drop { id } => {
+                let known = self.outbox.iter().position(|p| p.delivery.id == id);
+                let expected = known.map(|i| self.outbox.remove(i)).is_some();
+                prop_assert_eq!(Ok(expected), store.drop_delivery(id).await);
                 Ok(())
             }
             Call::Settle {
@@ -397,6 +501,10 @@ impl Model {
                 prop_assert_eq!(stored, store.load(&owner, &id).await);
                 let log = expected.map(|t| t.log.clone()).ok_or(StoreError::NotFound);
                 prop_assert_eq!(log, store.entries(&owner, &id, 0, 1000).await);
+                let hooks = expected
+                    .map(|t| t.hooks.clone())
+                    .ok_or(StoreError::NotFound);
+                prop_assert_eq!(hooks, store.push_configs(&owner, &id).await);
             }
             let everything = ListQuery {
                 limit: 100,
@@ -413,7 +521,16 @@ impl Model {
                 prop_assert_eq!(Ok(expected), got);
             }
         }
-        prop_assert_eq!(Ok(self.dead.clone()), store.dead_deliveries(0, 1000).await);
+        for filter in [DeliveryFilter::Waiting, DeliveryFilter::Dead] {
+            let expected: Vec<_> = self
+                .outbox
+                .iter()
+                .filter(|p| p.dead == (filter == DeliveryFilter::Dead))
+                .map(Posting::listed)
+                .collect();
+            let got = store.deliveries(filter, 0, 1000).await;
+            prop_assert_eq!(Ok(expected), got);
+        }
         Ok(())
     }
 
@@ -475,6 +592,7 @@ impl Model {
             fence: 0,
             lease: None,
             log: Vec::new(),
+            hooks: new.push_configs,
         });
         let created = self.append(owner, &new.id, &new.first);
         if created.is_err() {
@@ -504,7 +622,10 @@ impl Model {
         if known.stored.status.state.is_terminal() {
             let takes = matches!(append.lease, LeaseChange::Take { .. });
             if append.entries.is_empty() && append.checkpoint.is_none() && !takes {
-                return Ok(Appended::Committed { fence: None });
+                return Ok(Appended::Committed {
+                    fence: None,
+                    deliveries: 0,
+                });
             }
             return Err(StoreError::Ended(known.stored.status.state));
         }
@@ -564,23 +685,30 @@ impl Model {
             };
             self.keys.push((owner.clone(), key.key.clone(), record));
         }
-        for new in &append.deliveries {
-            self.deliveries += 1;
-            self.outbox.push(Waiting {
-                delivery: Delivery {
-                    id: self.deliveries,
-                    owner: owner.clone(),
-                    task: id.clone(),
-                    config: new.config.clone(),
-                    seq: new.seq,
-                    body: new.body.clone(),
-                    attempts: 0,
-                },
-                due: new.due,
-                claimed: None,
-            });
+        let mut deliveries = 0;
+        for notice in &append.notices {
+            for hook in &self.tasks[at].hooks {
+                deliveries += 1;
+                self.deliveries += 1;
+                self.outbox.push(Posting {
+                    delivery: Delivery {
+                        id: self.deliveries,
+                        owner: owner.clone(),
+                        task: id.clone(),
+                        config: hook.id.clone(),
+                        seq: notice.seq,
+                        destination: hook.destination.clone(),
+                        attempts: 0,
+                        since: notice.due,
+                    },
+                    due: notice.due,
+                    claimed: None,
+                    reason: None,
+                    dead: false,
+                });
+            }
         }
-        Ok(Appended::Committed { fence })
+        Ok(Appended::Committed { fence, deliveries })
     }
 
     fn list(&self, owner: &Owner, query: &ListQuery) -> ListPage {
@@ -641,59 +769,140 @@ impl Model {
         orphans
     }
 
-    fn claim(
+    fn set_hook(
         &mut self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
+        owner: &Owner,
+        id: &TaskId,
+        hook: &PushConfigRow,
         limit: usize,
-    ) -> Vec<Delivery> {
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let i = self.find(owner, id).ok_or(StoreError::NotFound)?;
+        let hooks = &mut self.tasks[i].hooks;
+        if let Some(known) = hooks.iter_mut().find(|h| h.id == hook.id) {
+            *known = hook.clone();
+        } else if hooks.len() < limit {
+            hooks.push(hook.clone());
+        } else {
+            return Err(StoreError::TooManyPushConfigs);
+        }
+        for posting in &mut self.outbox {
+            if posting.delivery.task == *id && posting.delivery.config == hook.id {
+                posting.delivery.destination.clone_from(&hook.destination);
+                if !posting.dead && posting.claimed.is_none() {
+                    posting.due = posting.due.min(now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_hook(&mut self, task: usize, hook: &str) -> bool {
+        let known = &mut self.tasks[task];
+        let before = known.hooks.len();
+        known.hooks.retain(|h| h.id != hook);
+        let id = &known.stored.id;
+        self.outbox
+            .retain(|p| p.delivery.task != *id || p.delivery.config != hook);
+        known.hooks.len() < before
+    }
+
+    /// Of a posting's task and config the one whose turn it is: the one on its way, if there is
+    /// one, else the oldest.
+    fn head(&self, of: &Posting) -> u64 {
+        let mut queue: Vec<_> = self
+            .outbox
+            .iter()
+            .filter(|p| {
+                !p.dead
+                    && p.delivery.task == of.delivery.task
+                    && p.delivery.config == of.delivery.config
+            })
+            .collect();
+        queue.sort_by_key(|p| (p.claimed.is_none(), p.delivery.id));
+        queue[0].delivery.id
+    }
+
+    fn claim(&mut self, claim: &Claim) -> Vec<Delivery> {
         let mut due: Vec<_> = (0..self.outbox.len())
             .filter(|i| {
                 let this = &self.outbox[*i];
-                let route = |w: &Waiting| (w.delivery.task.clone(), w.delivery.config.clone());
-                let oldest = !self.outbox[..*i]
-                    .iter()
-                    .any(|older| route(older) == route(this));
-                oldest && this.due <= now
+                !this.dead && self.head(this) == this.delivery.id && this.due <= claim.now
             })
-            .map(|i| (self.outbox[i].due, i))
             .collect();
-        due.sort_unstable();
-        due.truncate(limit);
+        due.sort_by_key(|i| (self.outbox[*i].due, self.outbox[*i].delivery.id));
+        let mut taken: HashMap<String, usize> = claim.under_way.clone();
         let mut claimed = Vec::new();
-        for (_, i) in due {
-            let waiting = &mut self.outbox[i];
-            claimed.push(waiting.delivery.clone());
-            waiting.delivery.attempts += 1;
-            waiting.claimed = Some(node.clone());
-            waiting.due = until;
+        for i in due {
+            let posting = &mut self.outbox[i];
+            let taken = taken
+                .entry(posting.delivery.destination.clone())
+                .or_default();
+            if *taken < claim.per_destination {
+                *taken += 1;
+                claimed.push(posting.delivery.clone());
+                posting.delivery.attempts += 1;
+                posting.claimed = Some(claim.node.clone());
+                posting.due = claim.until;
+            }
         }
+        claimed.sort_by_key(|d| d.id);
         claimed
     }
 
     fn settle(&mut self, node: &NodeId, id: u64, settlement: &Settlement) {
-        let claimed = |w: &Waiting| w.delivery.id == id && w.claimed.as_ref() == Some(node);
+        let claimed = |p: &Posting| p.delivery.id == id && p.claimed.as_ref() == Some(node);
         let Some(i) = self.outbox.iter().position(claimed) else {
             return;
         };
         match settlement {
-            Settlement::Retry { due } => {
+            Settlement::Retry { due, reason } => {
                 self.outbox[i].claimed = None;
                 self.outbox[i].due = *due;
+                self.outbox[i].reason = Some(reason.clone());
             }
             Settlement::Delivered => {
                 self.outbox.remove(i);
             }
-            Settlement::Dead { reason } => {
-                let delivery = self.outbox.remove(i).delivery;
-                self.dead.push(DeadDelivery {
-                    delivery,
-                    reason: reason.clone(),
-                });
-                self.dead.sort_by_key(|dead| dead.delivery.id);
+            Settlement::Dead { reason } => self.outbox[i].give_up(reason),
+            Settlement::Gone => {
+                let Delivery { task, config, .. } = self.outbox[i].delivery.clone();
+                let task = self.tasks.iter().position(|t| t.stored.id == task);
+                self.delete_hook(task.expect("its task stays as long as it does"), &config);
             }
         }
+    }
+
+    fn expire(&mut self, before: Timestamp, limit: usize) -> usize {
+        let mut old: Vec<_> = (0..self.outbox.len())
+            .filter(|i| {
+                let this = &self.outbox[*i];
+                !this.dead
+                    && this.claimed.is_none()
+                    && self.head(this) == this.delivery.id
+                    && this.delivery.since < before
+            })
+            .collect();
+        old.truncate(limit);
+        for i in &old {
+            self.outbox[*i].give_up("too old");
+        }
+        old.len()
+    }
+
+    fn retry(&mut self, id: u64, now: Timestamp) -> bool {
+        let Some(posting) = self.outbox.iter_mut().find(|p| p.delivery.id == id) else {
+            return false;
+        };
+        if posting.dead {
+            posting.dead = false;
+            posting.delivery.attempts = 0;
+            posting.delivery.since = now;
+        }
+        if posting.claimed.is_none() {
+            posting.due = now;
+        }
+        true
     }
 
     fn prune(&mut self, policy: &Retention, limit: usize) -> Pruned {
@@ -706,12 +915,13 @@ impl Model {
             let over = policy
                 .max_finished
                 .is_some_and(|max| ended.len() as u64 > max);
-            let first = ended.into_iter().min().filter(|(since, _)| {
+            let free = ended.into_iter().filter(|(_, i)| !self.holds(*i));
+            let first = free.min().filter(|(since, _)| {
                 over || policy.finished_before.is_some_and(|before| *since < before)
             });
             if let Some((_, i)) = first {
                 let gone = self.tasks.remove(i).stored.id;
-                self.dead.retain(|dead| dead.delivery.task != gone);
+                self.outbox.retain(|p| p.delivery.task != gone);
                 pruned.tasks += 1;
                 continue;
             }
@@ -721,6 +931,7 @@ impl Model {
                     known.stored.status.state.is_terminal()
                         && known.stored.checkpoint_seq == known.stored.last_seq
                         && !known.log.is_empty()
+                        && !self.holds(*i)
                         && policy
                             .entries_before
                             .is_some_and(|b| known.stored.status.since < b)
@@ -732,6 +943,37 @@ impl Model {
         }
         pruned
     }
+
+    /// Whether a task has deliveries to be made.
+    fn holds(&self, task: usize) -> bool {
+        let id = &self.tasks[task].stored.id;
+        self.outbox
+            .iter()
+            .any(|p| !p.dead && p.delivery.task == *id)
+    }
+}
+
+impl Posting {
+    fn give_up(&mut self, reason: &str) {
+        self.dead = true;
+        self.claimed = None;
+        self.reason = Some(reason.to_owned());
+    }
+
+    fn listed(&self) -> (Delivery, DeliveryState) {
+        let reason = self.reason.clone();
+        let state = if self.dead {
+            DeliveryState::Dead {
+                reason: reason.expect("it was given up for one"),
+            }
+        } else {
+            DeliveryState::Waiting {
+                due: self.due,
+                reason,
+            }
+        };
+        (self.delivery.clone(), state)
+    }
 }
 
 fn well_formed(append: &Append) -> bool {
@@ -739,7 +981,7 @@ fn well_formed(append: &Append) -> bool {
     (append.status.is_none() || !append.entries.is_empty())
         && append.message_seq.is_none_or(has)
         && (append.idempotency.is_none() || append.message_seq.is_some())
-        && append.deliveries.iter().all(|d| has(d.seq))
+        && append.notices.iter().all(|n| has(n.seq))
 }
 
 /// Compares answers, but for the wording of a refusal and for the store's clock.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use nuncio_core::{Owner, Principal, TaskState};
 
-use super::{FAR, alice, at, context, lists::all, moved, new_task, one, owner, task};
+use super::{
+    FAR, alice, at, claim_all, context, hook, lists::all, moved, new_task, notice, one, owner, task,
+};
 use crate::{
-    Append, Entry, IdempotencyKey, LeaseChange, ListQuery, NewDelivery, NewTask, NodeId, Store,
+    Append, Appended, Entry, IdempotencyKey, LeaseChange, ListQuery, NewTask, NodeId, Store,
     StoreError,
 };
 
@@ -139,6 +141,7 @@ pub async fn ids_may_hold_anything(store: Arc<dyn Store>) {
         let new = NewTask {
             id: task(name),
             context_id: context(name),
+            push_configs: vec![hook(name)],
             first: Append {
                 entries: vec![Entry {
                     seq: 1,
@@ -150,18 +153,16 @@ pub async fn ids_may_hold_anything(store: Arc<dyn Store>) {
                     digest: [u8::try_from(i).expect("few names"); 32],
                     not_before: at(0),
                 }),
-                deliveries: vec![NewDelivery {
-                    config: (*name).to_owned(),
-                    seq: 1,
-                    due: at(0),
-                    body,
-                }],
+                notices: vec![notice(1, 0)],
                 ..moved(1, TaskState::Working, 1)
             },
         };
         assert_eq!(
             store.create(&alice(), new).await,
-            super::COMMITTED,
+            Ok(Appended::Committed {
+                fence: None,
+                deliveries: 1
+            }),
             "{name:?}"
         );
     }
@@ -193,7 +194,7 @@ pub async fn ids_may_hold_anything(store: Arc<dyn Store>) {
     assert_eq!(super::lists::walk(&*store, &alice(), &all(1)).await, ids);
     let courier = NodeId("' _%".into());
     let due = store
-        .claim_deliveries(&courier, at(1), at(FAR), 99)
+        .claim_deliveries(claim_all(&courier, 1, FAR))
         .await
         .expect("claimed");
     assert_eq!(due.len(), names.len());
@@ -206,7 +207,7 @@ pub async fn ids_may_hold_anything(store: Arc<dyn Store>) {
             .expect("settled");
     }
     let due = store
-        .claim_deliveries(&courier, at(FAR), at(FAR), 99)
+        .claim_deliveries(claim_all(&courier, FAR, FAR))
         .await
         .expect("claimed");
     assert_eq!(due, vec![]);

@@ -6,10 +6,13 @@ use bytes::Bytes;
 use nuncio_core::TaskState;
 
 use super::{
-    FAR, alice, at, entries, lists, moved, new_task, new_task_at, node, one, outbox::delivery,
-    owner, task,
+    FAR, alice, at, claim_all, entries, hook, lists, moved, new_task, new_task_at, node, notice,
+    one, owner, task,
 };
-use crate::{Append, LeaseChange, ListQuery, Pruned, Retention, Settlement, Store, StoreError};
+use crate::{
+    Append, DeliveryFilter, LeaseChange, ListQuery, Pruned, Retention, Settlement, Store,
+    StoreError,
+};
 
 const NOTHING: Retention = Retention {
     finished_before: None,
@@ -195,48 +198,47 @@ pub async fn unfinished_tasks_stay(store: Arc<dyn Store>) {
     }
 }
 
-/// What is still to be delivered is, though its task is gone; what was given up goes with it.
-pub async fn open_deliveries_outlive_their_task(store: Arc<dyn Store>) {
+/// A task with deliveries to be made stays, and so does its log; what was given up goes with it.
+pub async fn a_task_stays_until_its_deliveries_are_made(store: Arc<dyn Store>) {
     let a = node("a");
     let mut new = new_task_at("t", TaskState::Completed, 5);
+    new.push_configs = vec![hook("w"), hook("lost")];
     new.first.entries = entries(1, 2);
-    new.first.deliveries = vec![
-        delivery("w", 1, 0),
-        delivery("w", 2, 0),
-        delivery("lost", 1, 0),
-    ];
+    new.first.checkpoint = Some(Bytes::from_static(b"checkpoint"));
+    new.first.notices = vec![notice(1, 0), notice(2, 0)];
     store.create(&alice(), new).await.expect("created");
-    for got in store
-        .claim_deliveries(&a, at(1), at(9), 9)
-        .await
-        .expect("claimed")
-    {
-        if got.config == "lost" {
-            let dead = Settlement::Dead {
-                reason: "gone".into(),
+    ended(&*store, "other", 6).await;
+    let mut everything = finished_before(7);
+    everything.entries_before = Some(at(7));
+    everything.max_finished = Some(0);
+    assert_eq!(store.prune(&everything, 9).await, Ok(tasks(1)));
+    let mut left = 4;
+    while left > 0 {
+        let due = store.claim_deliveries(claim_all(&a, 9, FAR)).await;
+        for got in due.expect("claimed") {
+            assert_eq!(store.prune(&everything, 9).await, Ok(Pruned::default()));
+            let log = store.entries(&alice(), &task("t"), 0, 9).await;
+            assert_eq!(log, Ok(entries(1, 2)));
+            let settlement = match got.config.as_str() {
+                "lost" => Settlement::Dead {
+                    reason: "no".into(),
+                },
+                _ => Settlement::Delivered,
             };
-            store
-                .settle_delivery(&a, got.id, dead)
-                .await
-                .expect("settled");
+            let settled = store.settle_delivery(&a, got.id, settlement).await;
+            settled.expect("settled");
+            left -= 1;
         }
     }
-    assert_eq!(store.prune(&finished_before(6), 9).await, Ok(tasks(1)));
-    assert_eq!(store.dead_deliveries(0, 9).await, Ok(vec![]));
-    for seq in 1..3 {
-        let due = store
-            .claim_deliveries(&a, at(9), at(FAR), 9)
-            .await
-            .expect("claimed");
-        let [got] = &due[..] else { panic!("{due:?}") };
-        assert_eq!(
-            (got.task.clone(), got.owner.clone(), got.seq),
-            (task("t"), alice(), seq)
-        );
-        assert_eq!(got.body, format!("w\n{seq}"));
-        store
-            .settle_delivery(&a, got.id, Settlement::Delivered)
-            .await
-            .expect("settled");
-    }
+    let dead = store.deliveries(DeliveryFilter::Dead, 0, 9).await;
+    let dead = dead.expect("an answer");
+    assert_eq!(dead.len(), 2);
+    // One that is to be tried again keeps its task again.
+    let again = store.retry_delivery(dead[0].0.id, at(10)).await;
+    assert_eq!(again, Ok(true));
+    assert_eq!(store.prune(&everything, 9).await, Ok(Pruned::default()));
+    assert_eq!(store.drop_delivery(dead[0].0.id).await, Ok(true));
+    assert_eq!(store.prune(&everything, 9).await, Ok(tasks(1)));
+    let dead = store.deliveries(DeliveryFilter::Dead, 0, 9).await;
+    assert_eq!(dead, Ok(vec![]));
 }

@@ -25,9 +25,9 @@ use nuncio_core::{ContextId, Owner, TaskId, Timestamp};
 
 use self::{keys::Keys, listing::Listing, outbox::Outbox};
 use crate::{
-    Append, Appended, DeadDelivery, Delivery, Entry, Fence, IdempotencyRecord, LeaseChange,
-    ListCursor, ListPage, ListQuery, Maintenance, NewTask, NodeId, Orphan, Pruned, Retention,
-    Settlement, Store, StoreError, StoredTask,
+    Append, Appended, Claim, Delivery, DeliveryFilter, DeliveryState, Entry, Fence,
+    IdempotencyRecord, LeaseChange, ListCursor, ListPage, ListQuery, Maintenance, NewTask, NodeId,
+    Orphan, Pruned, PushConfigRow, Retention, Settlement, Store, StoreError, StoredTask,
     rules::{self, Row},
 };
 
@@ -58,7 +58,10 @@ struct Inner {
     /// Every task with a lease, by when it runs out.
     leases: BTreeSet<(Timestamp, u64, Arc<TaskId>)>,
     held: HashMap<NodeId, BTreeSet<Arc<TaskId>>>,
+    /// Those that may go: none that has deliveries to be made.
     ended: BTreeSet<EndKey>,
+    /// How many tasks have ended, those that may not go among them.
+    finished: u64,
     /// Of [`ended`](Self::ended), those whose log could go.
     spare_logs: BTreeSet<EndKey>,
     keys: Keys,
@@ -141,11 +144,15 @@ impl Inner {
             checkpoint: None,
             log: Vec::new(),
         };
+        for config in new.push_configs {
+            self.outbox.set(&id, config, usize::MAX, now);
+        }
         self.enter(&id, &stored);
         self.tasks.insert(Arc::clone(&id), stored);
-        self.write(&id, owner, new.first, now);
+        let deliveries = self.write(&id, owner, new.first, now);
         Ok(Appended::Committed {
             fence: admitted.fence,
+            deliveries,
         })
     }
 
@@ -163,17 +170,18 @@ impl Inner {
         }
         let admitted = rules::admit(&self.owned(owner, task)?.row, &append, now)?;
         self.move_to(task, admitted.row)?;
-        if let Some((id, _)) = self.tasks.get_key_value(task) {
-            let id = Arc::clone(id);
-            self.write(&id, owner, append, now);
-        }
+        let deliveries = match self.tasks.get_key_value(task) {
+            Some((id, _)) => self.write(&Arc::clone(id), owner, append, now),
+            None => 0,
+        };
         Ok(Appended::Committed {
             fence: admitted.fence,
+            deliveries,
         })
     }
 
-    /// Stores what an admitted append carries.
-    fn write(&mut self, id: &Arc<TaskId>, owner: &Owner, append: Append, now: Timestamp) {
+    /// Stores what an admitted append carries; says how many deliveries it made.
+    fn write(&mut self, id: &Arc<TaskId>, owner: &Owner, append: Append, now: Timestamp) -> usize {
         if let (Some(key), Some(seq)) = (append.idempotency, append.message_seq) {
             let record = IdempotencyRecord {
                 task: TaskId::clone(id),
@@ -183,15 +191,70 @@ impl Inner {
             };
             self.keys.put(owner, &key, record);
         }
-        for delivery in append.deliveries {
-            self.outbox.push(owner, id, delivery);
-        }
+        let deliveries = self.outbox.notify(owner, id, &append.notices);
         if let Some(stored) = self.tasks.get_mut(id) {
             stored.log.extend(append.entries);
             if append.checkpoint.is_some() {
                 stored.checkpoint = append.checkpoint;
             }
         }
+        if deliveries > 0 {
+            self.hold(id);
+        }
+        deliveries
+    }
+
+    /// Keeps a task that has ended as long as it has deliveries to be made, and no longer.
+    fn hold(&mut self, id: &Arc<TaskId>) {
+        let Some(stored) = self.tasks.get(id) else {
+            return;
+        };
+        let status = stored.row.status;
+        if !status.state.is_terminal() {
+            return;
+        }
+        let key = (status.since, stored.serial, Arc::clone(id));
+        if self.outbox.holds(id) {
+            self.spare_logs.remove(&key);
+            self.ended.remove(&key);
+        } else {
+            if stored.row.log_is_spare() && !stored.log.is_empty() {
+                self.spare_logs.insert(key.clone());
+            }
+            self.ended.insert(key);
+        }
+    }
+
+    fn set_push_config(
+        &mut self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.owned(owner, task)?;
+        let id = self.tasks.get_key_value(task).map(|(id, _)| Arc::clone(id));
+        if self
+            .outbox
+            .set(&id.ok_or(StoreError::NotFound)?, config, limit, now)
+        {
+            Ok(())
+        } else {
+            Err(StoreError::TooManyPushConfigs)
+        }
+    }
+
+    fn delete_push_config(
+        &mut self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        self.owned(owner, task)?;
+        let there = self.outbox.delete(task, id);
+        self.hold(&Arc::new(task.clone()));
+        Ok(there)
     }
 
     /// Replaces a task's row, and moves the task in every index that hangs on it.
@@ -227,6 +290,10 @@ impl Inner {
             .insert(status, id);
         if status.state.is_terminal() {
             let key = (status.since, stored.serial, Arc::clone(id));
+            self.finished += 1;
+            if self.outbox.holds(id) {
+                return;
+            }
             if stored.row.log_is_spare() {
                 self.spare_logs.insert(key.clone());
             }
@@ -247,6 +314,9 @@ impl Inner {
             if lists.all.is_empty() {
                 self.lists.remove(&stored.owner);
             }
+        }
+        if status.state.is_terminal() {
+            self.finished -= 1;
         }
         let key = (status.since, stored.serial, Arc::clone(id));
         self.spare_logs.remove(&key);
@@ -383,9 +453,7 @@ impl Inner {
         let mut pruned = Pruned::default();
         let mut left = limit;
         while left > 0 {
-            let over = policy
-                .max_finished
-                .is_some_and(|max| self.ended.len() as u64 > max);
+            let over = policy.max_finished.is_some_and(|max| self.finished > max);
             let Some((since, _, id)) = self.ended.first() else {
                 break;
             };
@@ -395,7 +463,7 @@ impl Inner {
             let id = Arc::clone(id);
             if let Some((id, stored)) = self.tasks.remove_entry(&id) {
                 self.unlist(&id, &stored);
-                self.outbox.forget_dead(&id);
+                self.outbox.forget(&id);
             }
             pruned.tasks += 1;
             left -= 1;
@@ -467,6 +535,36 @@ impl Store for MemoryStore {
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         Ok(self.lock().key_record(owner, key, not_before))
     }
+
+    async fn set_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.lock().set_push_config(owner, task, config, limit, now)
+    }
+
+    async fn push_configs(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushConfigRow>, StoreError> {
+        let inner = self.lock();
+        inner.owned(owner, task)?;
+        Ok(inner.outbox.configs(task))
+    }
+
+    async fn delete_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        self.lock().delete_push_config(owner, task, id)
+    }
 }
 
 #[async_trait]
@@ -486,14 +584,8 @@ impl Maintenance for MemoryStore {
         self.lock().claim_orphans(node, now, until, limit)
     }
 
-    async fn claim_deliveries(
-        &self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        Ok(self.lock().outbox.claim(node, now, until, limit))
+    async fn claim_deliveries(&self, claim: Claim) -> Result<Vec<Delivery>, StoreError> {
+        Ok(self.lock().outbox.claim(&claim))
     }
 
     async fn settle_delivery(
@@ -502,16 +594,52 @@ impl Maintenance for MemoryStore {
         id: u64,
         settlement: Settlement,
     ) -> Result<(), StoreError> {
-        self.lock().outbox.settle(node, id, settlement);
+        let mut inner = self.lock();
+        if let Some(task) = inner.outbox.settle(node, id, settlement) {
+            inner.hold(&task);
+        }
         Ok(())
     }
 
-    async fn dead_deliveries(
+    async fn expire_deliveries(
         &self,
+        before: Timestamp,
+        reason: &str,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let mut inner = self.lock();
+        let expired = inner.outbox.expire(before, reason, limit);
+        for task in &expired {
+            inner.hold(task);
+        }
+        Ok(expired.len())
+    }
+
+    async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<DeadDelivery>, StoreError> {
-        Ok(self.lock().outbox.dead(after, limit))
+    ) -> Result<Vec<(Delivery, DeliveryState)>, StoreError> {
+        Ok(self.lock().outbox.list(filter, after, limit))
+    }
+
+    async fn retry_delivery(&self, id: u64, now: Timestamp) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let task = inner.outbox.retry(id, now);
+        if let Some(task) = &task {
+            inner.hold(task);
+        }
+        Ok(task.is_some())
+    }
+
+    async fn drop_delivery(&self, id: u64) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let task = inner.outbox.drop(id);
+        if let Some(task) = &task {
+            inner.hold(task);
+        }
+        Ok(task.is_some())
     }
 
     async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError> {

@@ -10,7 +10,7 @@ use super::{
     codes::{self, int, place},
     desk::{Desk, Hot},
     error::Failure,
-    outbox, query,
+    query,
 };
 use crate::{
     Append, Appended, Entry, IdempotencyKey, IdempotencyRecord, NewTask, StoreError,
@@ -58,7 +58,14 @@ impl Desk<'_> {
             log_code(row),
         ])?;
         self.count(owner, row.status.state, 1);
-        self.write(&new.id, num, owner, first, now)?;
+        for config in &new.push_configs {
+            self.add_push_config(num, config)?;
+        }
+        let ended = row.status.state.is_terminal();
+        let deliveries = self.write(&new.id, num, owner, first, now)?;
+        if ended {
+            self.hold(num)?;
+        }
         self.remember(
             &new.id,
             Hot {
@@ -69,6 +76,7 @@ impl Desk<'_> {
         );
         Ok(Appended::Committed {
             fence: admitted.fence,
+            deliveries,
         })
     }
 
@@ -118,14 +126,18 @@ impl Desk<'_> {
         {
             self.write_row(&hot, false)?;
         }
-        self.write(task, hot.num, owner, append, now)?;
+        let deliveries = self.write(task, hot.num, owner, append, now)?;
+        if hot.row.status.state.is_terminal() && !before.status.state.is_terminal() {
+            self.hold(hot.num)?;
+        }
         self.remember(task, hot);
         Ok(Appended::Committed {
             fence: admitted.fence,
+            deliveries,
         })
     }
 
-    /// Stores what an admitted append carries beside its row.
+    /// Stores what an admitted append carries beside its row; says how many deliveries it made.
     fn write(
         &mut self,
         task: &TaskId,
@@ -133,7 +145,7 @@ impl Desk<'_> {
         owner: i64,
         append: &Append,
         now: Timestamp,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<usize> {
         for entries in rows(&append.entries) {
             if let [first, .., last] | [first @ last] = entries {
                 let joined;
@@ -154,11 +166,10 @@ impl Desk<'_> {
         if let (Some(key), Some(seq)) = (&append.idempotency, append.message_seq) {
             self.keep_key(owner, key, task, seq, now)?;
         }
-        for delivery in &append.deliveries {
-            let id = self.take_delivery_number();
-            outbox::push(self.conn(), id, owner, task, delivery)?;
+        if append.notices.is_empty() {
+            return Ok(0);
         }
-        Ok(())
+        self.notify(num, &append.notices)
     }
 
     fn task_exists(&self, id: &TaskId) -> rusqlite::Result<bool> {

@@ -38,6 +38,8 @@ pub(super) struct Desk<'c> {
     finished_change: i64,
     next_task: i64,
     next_delivery: i64,
+    /// Where the last claim of deliveries ended.
+    claimed_last: String,
 }
 
 /// A task's row, without its lease.
@@ -99,15 +101,6 @@ impl<'c> Sql<'c> {
 }
 
 impl<'c> Desk<'c> {
-    /// Makes due what an earlier process had claimed: it can't be alive.
-    pub(super) fn recover(conn: &Connection) -> rusqlite::Result<()> {
-        conn.execute(
-            "UPDATE deliveries SET node = NULL, due = ?1 WHERE place = 1 AND node IS NOT NULL",
-            [Timestamp::MIN.as_millis()],
-        )?;
-        Ok(())
-    }
-
     pub(super) fn new(conn: &'c Connection) -> rusqlite::Result<Self> {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
         let mut leased = conn.prepare("SELECT num FROM tasks WHERE leased = 1")?;
@@ -132,6 +125,7 @@ impl<'c> Desk<'c> {
             finished_change: 0,
             next_task: number("SELECT coalesce(max(num), 0) + 1 FROM tasks")?,
             next_delivery: number("SELECT coalesce(max(id), 0) + 1 FROM deliveries")?,
+            claimed_last: String::new(),
         })
     }
 
@@ -198,6 +192,14 @@ impl<'c> Desk<'c> {
         let id = self.next_delivery;
         self.next_delivery += 1;
         id
+    }
+
+    pub(super) fn claimed_last(&self) -> &str {
+        &self.claimed_last
+    }
+
+    pub(super) fn set_claimed_last(&mut self, destination: String) {
+        self.claimed_last = destination;
     }
 
     /// The owner's number, if it has one.

@@ -24,6 +24,7 @@
 
 mod append;
 mod codes;
+mod configs;
 mod desk;
 mod error;
 mod open;
@@ -44,9 +45,9 @@ use nuncio_core::{Owner, TaskId, Timestamp};
 pub use self::options::{SqliteOptions, Synchronous};
 use self::{open::Locked, reader::Readers, writer::Writer};
 use crate::{
-    Append, Appended, DeadDelivery, Delivery, Entry, IdempotencyRecord, ListPage, ListQuery,
-    Maintenance, NewTask, NodeId, Orphan, Pruned, Retention, Settlement, Store, StoreError,
-    StoredTask, rules,
+    Append, Appended, Claim, Delivery, DeliveryFilter, DeliveryState, Entry, IdempotencyRecord,
+    ListPage, ListQuery, Maintenance, NewTask, NodeId, Orphan, Pruned, PushConfigRow, Retention,
+    Settlement, Store, StoreError, StoredTask, rules,
 };
 
 /// A store in a SQLite database file. See the [crate] for what it promises.
@@ -156,6 +157,45 @@ impl Store for SqliteStore {
             .run(move |conn| Ok(query::idempotent(conn, &owner, &key, not_before)?))
             .await
     }
+
+    async fn set_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (owner, task, size) = (owner.clone(), task.clone(), config.body.len());
+        self.writer
+            .run(size, move |desk| {
+                desk.set_push_config(&owner, &task, &config, limit, now)
+            })
+            .await
+    }
+
+    async fn push_configs(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushConfigRow>, StoreError> {
+        let (owner, task) = (owner.clone(), task.clone());
+        self.readers
+            .run(move |conn| configs::list(conn, &owner, &task))
+            .await
+    }
+
+    async fn delete_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        let (owner, task, id) = (owner.clone(), task.clone(), id.to_owned());
+        self.writer
+            .run(0, move |desk| desk.delete_push_config(&owner, &task, &id))
+            .await
+    }
 }
 
 #[async_trait]
@@ -183,18 +223,9 @@ impl Maintenance for SqliteStore {
             .await
     }
 
-    async fn claim_deliveries(
-        &self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        let node = node.clone();
+    async fn claim_deliveries(&self, claim: Claim) -> Result<Vec<Delivery>, StoreError> {
         self.writer
-            .run(0, move |desk| {
-                Ok(outbox::claim(desk.conn(), &node, now, until, limit)?)
-            })
+            .run(0, move |desk| desk.claim_deliveries(&claim))
             .await
     }
 
@@ -206,20 +237,43 @@ impl Maintenance for SqliteStore {
     ) -> Result<(), StoreError> {
         let node = node.clone();
         self.writer
+            .run(0, move |desk| desk.settle_delivery(&node, id, &settlement))
+            .await
+    }
+
+    async fn expire_deliveries(
+        &self,
+        before: Timestamp,
+        reason: &str,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let reason = reason.to_owned();
+        self.writer
             .run(0, move |desk| {
-                Ok(outbox::settle(desk.conn(), &node, id, &settlement)?)
+                desk.expire_deliveries(before, &reason, limit)
             })
             .await
     }
 
-    async fn dead_deliveries(
+    async fn deliveries(
         &self,
+        filter: DeliveryFilter,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<DeadDelivery>, StoreError> {
+    ) -> Result<Vec<(Delivery, DeliveryState)>, StoreError> {
         self.readers
-            .run(move |conn| Ok(outbox::dead(conn, after, limit)?))
+            .run(move |conn| Ok(outbox::list(conn, filter, after, limit)?))
             .await
+    }
+
+    async fn retry_delivery(&self, id: u64, now: Timestamp) -> Result<bool, StoreError> {
+        self.writer
+            .run(0, move |desk| desk.retry_delivery(id, now))
+            .await
+    }
+
+    async fn drop_delivery(&self, id: u64) -> Result<bool, StoreError> {
+        self.writer.run(0, move |desk| desk.drop_delivery(id)).await
     }
 
     async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError> {
@@ -233,6 +287,5 @@ impl Maintenance for SqliteStore {
 /// How much of the queue an append takes up, in bytes.
 fn weight(append: &Append) -> usize {
     let entries: usize = append.entries.iter().map(|e| e.body.len()).sum();
-    let deliveries: usize = append.deliveries.iter().map(|d| d.body.len()).sum();
-    entries + deliveries + append.checkpoint.as_ref().map_or(0, bytes::Bytes::len)
+    entries + append.checkpoint.as_ref().map_or(0, bytes::Bytes::len)
 }

@@ -143,7 +143,11 @@ fn owner_num(conn: &Connection, owner: &Owner) -> rusqlite::Result<Option<i64>> 
 }
 
 /// The number of a task, if it is the owner's.
-fn owned(conn: &Connection, owner: &Owner, task: &TaskId) -> rusqlite::Result<Option<i64>> {
+pub(super) fn owned(
+    conn: &Connection,
+    owner: &Owner,
+    task: &TaskId,
+) -> rusqlite::Result<Option<i64>> {
     conn.prepare_cached(
         "SELECT num FROM tasks WHERE id = ?1 AND owner = (SELECT id FROM owners WHERE key = ?2)",
     )?

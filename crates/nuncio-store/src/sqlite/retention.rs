@@ -1,13 +1,12 @@
 //! Removing finished tasks and old logs, a little at a time.
 
-use nuncio_core::{TaskId, Timestamp};
+use nuncio_core::Timestamp;
 use rusqlite::params;
 
 use super::{
     codes::{self, MAX_SEQ, int, place, time},
     desk::Desk,
     error::Failure,
-    outbox,
 };
 use crate::{Pruned, Retention};
 
@@ -34,21 +33,20 @@ impl Desk<'_> {
             return Ok(());
         }
         let conn = self.conn();
-        let first_ended: Vec<(i64, TaskId, i64, i64, Timestamp)> = conn
+        let first_ended: Vec<(i64, i64, i64, Timestamp)> = conn
             .prepare_cached(
-                "SELECT num, id, owner, state, since FROM tasks WHERE state >= 6 AND log = 0
+                "SELECT num, owner, state, since FROM tasks WHERE state >= 6 AND held = 0 AND log = 0
                  UNION ALL
-                 SELECT num, id, owner, state, since FROM tasks WHERE state >= 6 AND log = 1
+                 SELECT num, owner, state, since FROM tasks WHERE state >= 6 AND held = 0 AND log = 1
                  UNION ALL
-                 SELECT num, id, owner, state, since FROM tasks WHERE state >= 6 AND log = 2
+                 SELECT num, owner, state, since FROM tasks WHERE state >= 6 AND held = 0 AND log = 2
                  ORDER BY since, num LIMIT ?1",
             )?
             .query_map([int(step.left)], |r| {
-                let id = codes::task_id(1, r.get(1)?)?;
-                Ok((r.get(0)?, id, r.get(2)?, r.get(3)?, time(r.get(4)?)))
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, time(r.get(3)?)))
             })?
             .collect::<rusqlite::Result<_>>()?;
-        for (num, id, owner, state, since) in first_ended {
+        for (num, owner, state, since) in first_ended {
             let over = policy.max_finished.is_some_and(|max| self.finished() > max);
             let old = policy.finished_before.is_some_and(|before| since < before);
             if !(over || old) || !step.goes_on() {
@@ -59,8 +57,11 @@ impl Desk<'_> {
                 .execute([num])?;
             conn.prepare_cached("DELETE FROM tasks WHERE num = ?1")?
                 .execute([num])?;
-            outbox::forget_dead(conn, &id)?;
-            self.count(owner, codes::state(3, state)?, -1);
+            conn.prepare_cached("DELETE FROM deliveries WHERE task = ?1")?
+                .execute([num])?;
+            conn.prepare_cached("DELETE FROM push_configs WHERE task = ?1")?
+                .execute([num])?;
+            self.count(owner, codes::state(2, state)?, -1);
             step.left -= 1;
             step.pruned.tasks += 1;
         }
@@ -71,7 +72,7 @@ impl Desk<'_> {
         let conn = self.conn();
         let spare: Vec<i64> = conn
             .prepare_cached(
-                "SELECT num FROM tasks WHERE state >= 6 AND log = 1 AND since < ?1
+                "SELECT num FROM tasks WHERE state >= 6 AND held = 0 AND log = 1 AND since < ?1
                  ORDER BY since, num LIMIT ?2",
             )?
             .query_map(params![before.as_millis(), int(step.left)], |r| r.get(0))?

@@ -18,6 +18,7 @@ use super::{
     error::{Failure, said, unavailable},
     open::{self, Locked},
     options::SqliteOptions,
+    outbox,
 };
 use crate::StoreError;
 
@@ -96,7 +97,7 @@ impl Writer {
     /// Opens the database and starts the thread.
     pub(super) fn start(at: &Locked, options: &SqliteOptions) -> Result<Self, StoreError> {
         let conn = open::writer(at, options)?;
-        Desk::recover(&conn).map_err(|e| unavailable(&at.path, &e))?;
+        outbox::recover(&conn).map_err(|e| unavailable(&at.path, &e))?;
         let (queue, jobs) = mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (path, counter) = (at.path.clone(), Arc::clone(&waiting));

@@ -55,11 +55,15 @@ impl Live {
                 let task = NewTask {
                     id: self.id.clone(),
                     context_id: self.context_id.clone(),
+                    push_configs: Vec::new(),
                     first: append,
                 };
                 store.create(&self.owner, task).await
             } else if empty {
-                Ok(Appended::Committed { fence: None })
+                Ok(Appended::Committed {
+                    fence: None,
+                    deliveries: 0,
+                })
             } else {
                 store.append(&self.owner, &self.id, append).await
             };
@@ -149,7 +153,7 @@ impl Live {
         } = meaning;
         let mut state = self.state.lock();
         match result {
-            Ok(Appended::Committed { fence }) => {
+            Ok(Appended::Committed { fence, .. }) => {
                 state.stored = true;
                 for Pending { event, logged, .. } in events {
                     if !matches!(event, LogEvent::Created(_)) {

@@ -5,9 +5,10 @@ use nuncio_server::{
     async_trait,
     core::{Owner, TaskId, Timestamp},
     store::{
-        Append, Appended, DeadDelivery, Delivery, Entry, IdempotencyRecord, ListPage, ListQuery,
-        Maintenance, MemoryStore, NewTask, NodeId, Orphan, Pruned, Retention, Settlement,
-        SqliteOptions, SqliteStore, Store, StoreError, StoredTask, Synchronous,
+        Append, Appended, Claim, Delivery, DeliveryFilter, DeliveryState, Entry, IdempotencyRecord,
+        ListPage, ListQuery, Maintenance, MemoryStore, NewTask, NodeId, Orphan, Pruned,
+        PushConfigRow, Retention, Settlement, SqliteOptions, SqliteStore, Store, StoreError,
+        StoredTask, Synchronous,
     },
 };
 use std::{
@@ -186,6 +187,36 @@ impl<S: Store> Store for FailingStore<S> {
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         self.inner.idempotent(owner, key, not_before).await
     }
+
+    async fn set_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.inner
+            .set_push_config(owner, task, config, limit, now)
+            .await
+    }
+
+    async fn push_configs(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushConfigRow>, StoreError> {
+        self.inner.push_configs(owner, task).await
+    }
+
+    async fn delete_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        self.inner.delete_push_config(owner, task, id).await
+    }
 }
 
 #[async_trait]
@@ -204,14 +235,8 @@ impl<S: Store> Maintenance for FailingStore<S> {
         self.inner.claim_orphans(node, now, until, limit).await
     }
 
-    async fn claim_deliveries(
-        &self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        self.inner.claim_deliveries(node, now, until, limit).await
+    async fn claim_deliveries(&self, claim: Claim) -> Result<Vec<Delivery>, StoreError> {
+        self.inner.claim_deliveries(claim).await
     }
 
     async fn settle_delivery(
@@ -223,12 +248,30 @@ impl<S: Store> Maintenance for FailingStore<S> {
         self.inner.settle_delivery(node, id, settlement).await
     }
 
-    async fn dead_deliveries(
+    async fn expire_deliveries(
         &self,
+        before: Timestamp,
+        reason: &str,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.inner.expire_deliveries(before, reason, limit).await
+    }
+
+    async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<DeadDelivery>, StoreError> {
-        self.inner.dead_deliveries(after, limit).await
+    ) -> Result<Vec<(Delivery, DeliveryState)>, StoreError> {
+        self.inner.deliveries(filter, after, limit).await
+    }
+
+    async fn retry_delivery(&self, id: u64, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.retry_delivery(id, now).await
+    }
+
+    async fn drop_delivery(&self, id: u64) -> Result<bool, StoreError> {
+        self.inner.drop_delivery(id).await
     }
 
     async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError> {

@@ -139,7 +139,8 @@ async fn of_a_commit_that_fails_only_the_culprits_fail() {
     assert_eq!(
         first,
         Ok(Appended::Committed {
-            fence: Some(crate::Fence(1))
+            fence: Some(crate::Fence(1)),
+            deliveries: 0
         })
     );
     assert!(unavailable(culprit).contains("nowhere"));
@@ -227,7 +228,8 @@ async fn leases_are_as_they_were_after_a_commit_that_failed() {
     assert_eq!(
         taken,
         Ok(Appended::Committed {
-            fence: Some(crate::Fence(1))
+            fence: Some(crate::Fence(1)),
+            deliveries: 0
         })
     );
 }

@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 use super::{SqliteOptions, SqliteStore};
 use crate::{
-    Append, Appended, DeadDelivery, Delivery, Entry, IdempotencyRecord, ListPage, ListQuery,
-    Maintenance, NewTask, NodeId, Orphan, Pruned, Retention, Settlement, Store, StoreError,
-    StoredTask,
+    Append, Appended, Claim, Delivery, DeliveryFilter, DeliveryState, Entry, IdempotencyRecord,
+    ListPage, ListQuery, Maintenance, NewTask, NodeId, Orphan, Pruned, PushConfigRow, Retention,
+    Settlement, Store, StoreError, StoredTask,
 };
 
 fn open(dir: &TempDir) -> SqliteStore {
@@ -94,6 +94,37 @@ impl Store for Forgetful {
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         self.0.idempotent(owner, key, not_before).await
     }
+
+    async fn set_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        config: PushConfigRow,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.store()
+            .await
+            .set_push_config(owner, task, config, limit, now)
+            .await
+    }
+
+    async fn push_configs(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushConfigRow>, StoreError> {
+        self.store().await.push_configs(owner, task).await
+    }
+
+    async fn delete_push_config(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        self.store().await.delete_push_config(owner, task, id).await
+    }
 }
 
 #[async_trait]
@@ -115,17 +146,8 @@ impl Maintenance for Forgetful {
             .await
     }
 
-    async fn claim_deliveries(
-        &self,
-        node: &NodeId,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        self.store()
-            .await
-            .claim_deliveries(node, now, until, limit)
-            .await
+    async fn claim_deliveries(&self, claim: Claim) -> Result<Vec<Delivery>, StoreError> {
+        self.store().await.claim_deliveries(claim).await
     }
 
     async fn settle_delivery(
@@ -140,12 +162,33 @@ impl Maintenance for Forgetful {
             .await
     }
 
-    async fn dead_deliveries(
+    async fn expire_deliveries(
         &self,
+        before: Timestamp,
+        reason: &str,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.store()
+            .await
+            .expire_deliveries(before, reason, limit)
+            .await
+    }
+
+    async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<DeadDelivery>, StoreError> {
-        self.0.dead_deliveries(after, limit).await
+    ) -> Result<Vec<(Delivery, DeliveryState)>, StoreError> {
+        self.store().await.deliveries(filter, after, limit).await
+    }
+
+    async fn retry_delivery(&self, id: u64, now: Timestamp) -> Result<bool, StoreError> {
+        self.store().await.retry_delivery(id, now).await
+    }
+
+    async fn drop_delivery(&self, id: u64) -> Result<bool, StoreError> {
+        self.store().await.drop_delivery(id).await
     }
 
     async fn prune(&self, policy: &Retention, limit: usize) -> Result<Pruned, StoreError> {

@@ -1,4 +1,5 @@
-//! That lists walk indexes and nothing else, so that no page costs more than another.
+//! That lists and claims walk indexes and nothing else, so that no page and no claim costs more
+//! than another.
 
 use nuncio_core::TaskState;
 use rusqlite::params_from_iter;
@@ -7,7 +8,7 @@ use super::make;
 use crate::{
     ListCursor, ListQuery,
     conformance::{at, context, task},
-    sqlite::query,
+    sqlite::{outbox, query},
 };
 
 /// Every combination of filters.
@@ -69,4 +70,29 @@ async fn every_list_walks_an_index_and_sorts_nothing() {
             assert!(walk.contains("(since,id)<"), "{shown}: {walk}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_claim_walks_its_index_and_sorts_nothing() {
+    let (store, _dir) = make().await;
+    let plans = store.readers.run(move |conn| {
+        let mut plans = Vec::new();
+        for sql in [outbox::NEXT_DESTINATION, &outbox::due_sql()] {
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = explain.raw_query();
+            while let Some(row) = rows.next()? {
+                plans.push(row.get::<_, String>(3)?);
+            }
+        }
+        Ok(plans)
+    });
+    let steps = plans.await.expect("plans");
+    for step in &steps {
+        assert!(!step.contains("TEMP B-TREE"), "{steps:?}");
+        assert!(!step.starts_with("SCAN"), "{steps:?}");
+    }
+    let walks = steps
+        .iter()
+        .filter(|step| step.contains("deliveries_ready"));
+    assert_eq!(walks.count(), 2, "{steps:?}");
 }

@@ -5,9 +5,12 @@ use nuncio_core::TaskState;
 
 use super::{make, open};
 use crate::{
-    Append, Appended, Fence, IdempotencyKey, LeaseChange, Maintenance, NewDelivery, Settlement,
-    Store, StoreError,
-    conformance::{COMMITTED, FAR, alice, at, entries, lists, moved, new_task, node, one, task},
+    Append, Appended, Fence, IdempotencyKey, LeaseChange, Maintenance, Settlement, Store,
+    StoreError,
+    conformance::{
+        COMMITTED, FAR, alice, at, claim_all, entries, hook, lists, moved, new_task, node, notice,
+        one, task,
+    },
 };
 
 #[tokio::test]
@@ -109,7 +112,8 @@ async fn a_lease_of_before_the_restart_is_an_orphans_whatever_time_it_had() {
     assert_eq!(
         retaken,
         Ok(Appended::Committed {
-            fence: Some(Fence(2))
+            fence: Some(Fence(2)),
+            deliveries: 0
         })
     );
     let orphans = store
@@ -133,19 +137,14 @@ async fn a_lease_of_before_the_restart_is_an_orphans_whatever_time_it_had() {
 #[tokio::test]
 async fn a_delivery_claimed_before_the_restart_is_due_again() {
     let (store, dir) = make().await;
-    let delivery = |config: &str, due: i64| NewDelivery {
-        config: config.into(),
-        seq: 1,
-        due: at(due),
-        body: Bytes::from_static(b"body"),
-    };
     let mut new = new_task("t");
-    new.first.deliveries = vec![delivery("claimed", 0), delivery("later", 500)];
+    new.push_configs = vec![hook("w")];
+    new.first.notices = vec![notice(1, 0)];
     store.create(&alice(), new).await.expect("created");
     let claimed = store
-        .claim_deliveries(&node("old"), at(1), at(FAR), 9)
+        .claim_deliveries(claim_all(&node("old"), 1, FAR))
         .await
-        .expect("ok");
+        .expect("claimed");
     assert_eq!(claimed.len(), 1);
     drop(store);
 
@@ -156,17 +155,14 @@ async fn a_delivery_claimed_before_the_restart_is_due_again() {
         .await
         .expect("settled");
     let again = store
-        .claim_deliveries(&node("new"), at(1), at(FAR), 9)
+        .claim_deliveries(claim_all(&node("new"), 1, FAR))
         .await
         .expect("claimed");
     let seen: Vec<_> = again
         .iter()
-        .map(|d| (d.config.as_str(), d.attempts))
+        .map(|d| (d.config.as_str(), d.seq, d.attempts))
         .collect();
-    assert_eq!(seen, [("claimed", 1)]);
-    let later = store
-        .claim_deliveries(&node("new"), at(500), at(FAR), 9)
-        .await
-        .expect("claimed");
-    assert_eq!(later.len(), 1);
+    assert_eq!(seen, [("w", 1, 1)]);
+    let configs = store.push_configs(&alice(), &task("t")).await;
+    assert_eq!(configs, Ok(vec![hook("w")]));
 }
