@@ -207,7 +207,7 @@ fn task_in_path(path: &str) -> Option<&str> {
         .filter(|id| !id.is_empty())
 }
 
-fn push_config(reader: &mut Reader, at: &At<'_>, value: Value) -> Option<PushConfig> {
+pub(super) fn push_config(reader: &mut Reader, at: &At<'_>, value: Value) -> Option<PushConfig> {
     let mut fields = reader.open(at, value)?;
     push_fields(reader, &mut fields)
 }

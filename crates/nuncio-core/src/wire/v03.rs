@@ -250,6 +250,11 @@ fn push_members<M: SerializeMap>(
 
 struct Config<'a>(&'a PushConfig, bool);
 
+/// A push config as it goes to a server, or to the store.
+pub(super) fn with_secrets(config: &PushConfig) -> impl Serialize + '_ {
+    Config(config, true)
+}
+
 impl Serialize for Config<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(config, secrets) = *self;

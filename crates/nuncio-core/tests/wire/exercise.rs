@@ -117,6 +117,13 @@ pub fn stored(bytes: &[u8]) {
         let again = wire::stored::encode_task(&task);
         assert_eq!(wire::stored::decode_task(&again), Ok(task));
     }
+    if let Ok((version, config)) = wire::stored::decode_push_config(bytes) {
+        let again = wire::stored::encode_push_config(version, &config);
+        assert_eq!(
+            wire::stored::decode_push_config(&again),
+            Ok((version, config))
+        );
+    }
 }
 
 /// Cards. The first reading puts in order what a stranger's card repeats or contradicts; from

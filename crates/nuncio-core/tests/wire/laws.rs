@@ -57,6 +57,15 @@ proptest! {
     }
 
     #[test]
+    fn a_stored_push_config_comes_back_with_its_secrets(config in strategies::push_config(true)) {
+        for version in ProtocolVersion::ALL {
+            let stored = wire::stored::encode_push_config(version, &config);
+            let read = wire::stored::decode_push_config(&stored);
+            prop_assert_eq!(read, Ok((version, config.clone())));
+        }
+    }
+
+    #[test]
     fn an_event_comes_back_as_it_was(event in strategies::event()) {
         for version in ProtocolVersion::ALL {
             let result = parsed(&wire::encode_event(version, &event));

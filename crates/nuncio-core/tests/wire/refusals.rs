@@ -378,5 +378,6 @@ fn a_store_s_bytes_that_are_damaged_are_an_error() {
     ] {
         assert!(wire::stored::decode_event(bytes).is_err());
         assert!(wire::stored::decode_task(bytes).is_err());
+        assert!(wire::stored::decode_push_config(bytes).is_err());
     }
 }

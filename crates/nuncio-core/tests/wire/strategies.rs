@@ -221,7 +221,7 @@ fn secret() -> impl Strategy<Value = Secret> {
     text().prop_map(Secret::new)
 }
 
-fn push_config(secrets: bool) -> impl Strategy<Value = PushConfig> {
+pub(crate) fn push_config(secrets: bool) -> impl Strategy<Value = PushConfig> {
     let authentication = (vec("[A-Za-z][A-Za-z0-9-]{0,8}", 1..3), of(secret())).prop_map(
         move |(schemes, secret)| PushAuthentication {
             schemes,
